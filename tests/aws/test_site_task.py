@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.unit.jobs.fixtures import NOON, SCOTT, TestHold
+from tests.fakes.cancel_token import FakeCancelToken
+from tests.unit.jobs.fixtures import NOON, SCOTT
 from webordinary.adapters.aws import ecs as room
 from webordinary.adapters.aws.ecs import EXPIRES_MINUTES, ProtectedWork, TaskProtection, container_id
 
@@ -158,9 +159,9 @@ class Job:
 def test_a_worker_is_protected_while_it_works(agent: Agent) -> None:
     with protection(agent.uri) as kept:
         work = ProtectedWork(Job(agent.next), kept)  # type: ignore[arg-type]
-        assert work.perform(SCOTT, TestHold()) == ON  # type: ignore[arg-type, comparison-overlap]
+        assert work.perform(SCOTT, FakeCancelToken()) == ON  # type: ignore[arg-type, comparison-overlap]
         assert agent.next() == OFF
-        assert work.find_done(SCOTT, TestHold()) == ON  # type: ignore[arg-type, comparison-overlap]
+        assert work.find_done(SCOTT, FakeCancelToken()) == ON  # type: ignore[arg-type, comparison-overlap]
         assert agent.next() == OFF
-        work.save(SCOTT, TestHold())  # type: ignore[arg-type]
+        work.save(SCOTT, FakeCancelToken())  # type: ignore[arg-type]
         assert agent.next() == OFF

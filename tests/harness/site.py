@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.compose import worker
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.site_files import Stage
@@ -36,8 +36,8 @@ class SiteHarness:
         assert isinstance(started, StartedJob)
         return started
 
-    def token(self, started: StartedJob) -> TestHold:
-        return TestHold(WORKER, started.claim.fence, started.job.job_id)
+    def token(self, started: StartedJob) -> FakeCancelToken:
+        return FakeCancelToken(WORKER, started.claim.fence, started.job.job_id)
 
     def work(self) -> SiteJobs:
         services = self.services

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, AttachedFile
 from webordinary.model.mail import Attachment, AttachmentKind
@@ -38,7 +38,7 @@ class SiteFolder:
             for name in photos
         )
         task = AgentTask(mail, self.folder, files, session=self.session, subject=subject)
-        result = BuiltinAgent().run(task, TestHold())
+        result = BuiltinAgent().run(task, FakeCancelToken())
         self.session = result.session or self.session
         return result
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import working_jail
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
@@ -86,7 +86,7 @@ def test_the_agents_process_cannot_reach_the_tasks_credentials(
     programs = SandboxedPrograms(working_jail(tmp_path / "scratch"))
     targets = json.dumps([(CREDENTIALS, 80), (METADATA, 80), ("127.0.0.1", port)])
     reach = SandboxPolicy(network=Network(hosts=frozenset({"model.example"})))
-    code, out, err = programs.run([python(), "-c", LOOT, targets], workspace, b"", {}, 200, TestHold(), reach)
+    code, out, err = programs.run([python(), "-c", LOOT, targets], workspace, b"", {}, 200, FakeCancelToken(), reach)
     assert code == 0, err.decode()
     loot = json.loads(out)
     assert not [name for name in loot["own"] if name.startswith(("AWS_", "ECS_")) or name in TOLD]

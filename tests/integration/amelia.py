@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.fakes.events import EventRecorder
-from tests.unit.jobs.fixtures import SCOTT, THREAD, TestHold, leases, started
+from tests.unit.jobs.fixtures import SCOTT, THREAD, leases, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases
@@ -59,7 +60,7 @@ class Amelia:
         sender = sender or f"{key.user_id}@example.com"
         mail = Instruction(text, subject, sender, command, photos, named, answers)
         site_work = SiteJobs(deps or self.deps(worker), lambda job: mail, self.heard, SystemClock().now)
-        return site_work.perform(begun, token or TestHold(worker, fence, job_id))
+        return site_work.perform(begun, token or FakeCancelToken(worker, fence, job_id))
 
     def page(self, name: str = "index.html", stage: Stage = Stage.EDIT) -> str:
         current = self.releases.current("amelia", stage)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.attacks.targets import SMALL, working_jail
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.adapters.builders.outside import OutputLimits
 from webordinary.adapters.files.releases import FolderReleases
@@ -49,7 +49,7 @@ class Yard:
     builders: Mapping[str, Builder]
     releases: FolderReleases
     project_id: str = "amelia"
-    token: TestHold = field(default_factory=TestHold)
+    token: FakeCancelToken = field(default_factory=FakeCancelToken)
     counter: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def build(self, tree: SourceTree, name: str = "") -> Built | BuildFailed:

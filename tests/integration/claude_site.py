@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.claude_access import ModelAccess, model_access
 from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
@@ -66,7 +66,7 @@ class ClaudeSite:
         )  # fmt: skip
 
     def ask(self, api: ScriptedApi, text: str = "Change the title to Sale", worker: str = "w-1") -> AgentResult:
-        return self.agent(api, worker).run(self.task(text), TestHold())
+        return self.agent(api, worker).run(self.task(text), FakeCancelToken())
 
     def edit(self, old: str = "Pots", new: str = "Sale") -> tuple[Use, Use]:
         """What the model does to change the title."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.chaos import until
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents import acp_agent as driver
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.session_store import SessionStore
@@ -50,7 +50,7 @@ class AcpSite:
         self.spent: list[float] = []
 
     def ask(
-        self, wish: str, *flags: str, token: TestHold | None = None, files: tuple[AttachedFile, ...] = (),
+        self, wish: str, *flags: str, token: FakeCancelToken | None = None, files: tuple[AttachedFile, ...] = (),
         limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 60.0,
     ) -> AgentResult:  # fmt: skip
         jail = BubblewrapSandbox(worker, self.folder / worker / "jail", readable=[PROGRAM])
@@ -61,7 +61,7 @@ class AcpSite:
             tell=self.told.append, spent=self.spent.append,
         )  # fmt: skip
         return AcpAgent(jail if self.jailed else UnconfinedSandbox(worker), homes, settings).run(
-            task, token or TestHold()
+            task, token or FakeCancelToken()
         )
 
 
@@ -114,7 +114,7 @@ def test_pictures_are_seen_and_can_be_taken(jailed: AcpSite) -> None:
 class WhenReady(threading.Thread):
     """Ends the hold once the agent says, by a file, that it works."""
 
-    def __init__(self, ready: Path, token: TestHold) -> None:
+    def __init__(self, ready: Path, token: FakeCancelToken) -> None:
         super().__init__()
         self._ready, self._hold = ready, token
 
@@ -135,7 +135,7 @@ def running(word: str) -> bool:
 
 
 def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: AcpSite) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
@@ -148,7 +148,7 @@ def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: Acp
 
 
 def test_one_that_does_not_listen_is_killed(world: AcpSite) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):

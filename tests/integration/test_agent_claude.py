@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.chaos import until
 from tests.integration.claude_site import KEY, ClaudeSite, ends
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_agent import read_ending
 from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use
 from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
@@ -76,7 +76,7 @@ def test_a_reply_goes_on_with_the_conversation_on_another_worker(world: ClaudeSi
     elsewhere.mkdir()
     (elsewhere / "index.html").write_text("<h1>Sale</h1>\n")
     with ScriptedApi([ends("answered", "Yes.")]) as api:
-        second = world.agent(api, "w-2").run(world.task("Is it done?", site=elsewhere), TestHold())
+        second = world.agent(api, "w-2").run(world.task("Is it done?", site=elsewhere), FakeCancelToken())
     heard = api.requests[0].text()
     assert "Change the title to Sale" in heard
     assert heard.index("Change the title") < heard.index("Is it done?")
@@ -88,7 +88,7 @@ def test_another_thread_knows_nothing_of_it(world: ClaudeSite) -> None:
     with ScriptedApi([ends("answered", "Noted.")]) as api:
         world.ask(api, "My cat is called Minka")
     with ScriptedApi([ends("answered", "I do not know.")]) as api:
-        world.agent(api).run(world.task("What is my cat called?", thread="b" * 16), TestHold())
+        world.agent(api).run(world.task("What is my cat called?", thread="b" * 16), FakeCancelToken())
     assert "Minka" not in api.requests[0].text()
 
 
@@ -99,7 +99,7 @@ def test_pictures_are_seen_and_can_be_put_onto_the_site(world: ClaudeSite) -> No
     put = Use("mcp__site__add_file", {"name": "Spring-table.jpg", "path": "images/spring.jpg"})
     with ScriptedApi([put, ends("changed", "There.")]) as api:
         task = world.task("Add this photo", files=(AttachedFile(attachment, blob),))
-        assert isinstance(world.agent(api).run(task, TestHold()), Changed)
+        assert isinstance(world.agent(api).run(task, FakeCancelToken()), Changed)
     [image] = api.requests[0].blocks("image", "user")
     assert image["source"]["media_type"] == "image/jpeg"
     assert "Spring-table.jpg (image/jpeg" in api.requests[0].text("user")
@@ -109,7 +109,7 @@ def test_pictures_are_seen_and_can_be_put_onto_the_site(world: ClaudeSite) -> No
 class WhenAsked(threading.Thread):
     """Ends the hold once the model was asked so many times, and once a file is there."""
 
-    def __init__(self, api: ScriptedApi, token: TestHold, count: int, ready: Path | None = None) -> None:
+    def __init__(self, api: ScriptedApi, token: FakeCancelToken, count: int, ready: Path | None = None) -> None:
         super().__init__()
         self._api, self._hold, self._count, self._ready = api, token, count, ready
 
@@ -133,7 +133,7 @@ def processes_naming(word: str) -> list[str]:
 
 
 def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world: ClaudeSite) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     with ScriptedApi([*world.edit(), Stall("I am about to")]) as api:
         interrupter = WhenAsked(api, token, 3)
         interrupter.start()
@@ -148,7 +148,7 @@ def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world:
 
 
 def test_interrupted_in_a_tool_the_tool_ends_too(world: ClaudeSite) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     command = f"echo $$ > {world.site}/pid; touch {world.site}/ready; sleep 1000"
     with ScriptedApi([Use("Bash", {"command": command})]) as api:
         interrupter = WhenAsked(api, token, 1, world.site / "ready")
@@ -161,7 +161,7 @@ def test_interrupted_in_a_tool_the_tool_ends_too(world: ClaudeSite) -> None:
 
 def test_out_of_time_it_is_ended(world: ClaudeSite) -> None:
     with ScriptedApi([Stall()]) as api, pytest.raises(JobTimedOut):
-        world.agent(api, grace=10.0).run(world.task("Go", limits=AgentLimits(seconds=3.0)), TestHold())
+        world.agent(api, grace=10.0).run(world.task("Go", limits=AgentLimits(seconds=3.0)), FakeCancelToken())
     assert processes_naming(str(world.folder)) == []
 
 
@@ -199,7 +199,7 @@ def test_a_bill_of_claude_that_makes_no_sense_counts_as_nothing(told: float) -> 
 def test_a_reached_budget_is_told_to_the_customer_and_counted(world: ClaudeSite) -> None:
     page = str(world.page)
     with ScriptedApi([Use("Read", {"file_path": page}, tokens=100_000)] * 5) as api:
-        result = world.agent(api).run(world.task("Go", limits=AgentLimits(cost_usd=0.5)), TestHold())
+        result = world.agent(api).run(world.task("Go", limits=AgentLimits(cost_usd=0.5)), FakeCancelToken())
     assert isinstance(result, NotUnderstood)
     assert "more work than one mail may cost ($0.50)" in result.text
     assert result.cost_usd == pytest.approx(2.0, rel=0.01)
@@ -209,7 +209,7 @@ def test_a_reached_budget_is_told_to_the_customer_and_counted(world: ClaudeSite)
 def test_what_earlier_runs_for_the_mail_cost_counts(world: ClaudeSite) -> None:
     limits = AgentLimits(cost_usd=5.0, spent_usd=4.5)
     with ScriptedApi([Use("Read", {"file_path": str(world.page)}, tokens=100_000)] * 5) as api:
-        result = world.agent(api).run(world.task("Go", limits=limits), TestHold())
+        result = world.agent(api).run(world.task("Go", limits=limits), FakeCancelToken())
     assert isinstance(result, NotUnderstood)
     assert "may cost ($5.00)" in result.text
     assert len(api.requests) == 1
@@ -225,7 +225,7 @@ def test_what_is_refused_is_paid_for_all_the_same(world: ClaudeSite) -> None:
 
 def test_too_many_steps_are_told_to_the_customer(world: ClaudeSite) -> None:
     with ScriptedApi([Use("Read", {"file_path": str(world.page)})] * 9) as api:
-        result = world.agent(api).run(world.task("Go", limits=AgentLimits(turns=2)), TestHold())
+        result = world.agent(api).run(world.task("Go", limits=AgentLimits(turns=2)), FakeCancelToken())
     assert isinstance(result, NotUnderstood)
     assert "2 steps" in result.text
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.integration.claude_site import ClaudeSite, ends
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, ModelAccess, model_access
 from webordinary.adapters.agents.scripted_model import ApiError, Received, Script, ScriptedApi, Use
 from webordinary.entrypoints.cli import main
@@ -60,7 +60,7 @@ def bedrock(api: ScriptedApi, **env: str) -> ModelAccess:
 
 def change(world: ClaudeSite, api: ScriptedApi, access: ModelAccess) -> None:
     """A whole job: the answers are understood, the file is edited."""
-    result = world.agent_with(lambda: access).run(world.task("Change the title to Sale"), TestHold())
+    result = world.agent_with(lambda: access).run(world.task("Change the title to Sale"), FakeCancelToken())
     assert isinstance(result, Changed), result
     assert world.page.read_text() == "<h1>Sale</h1>\n"
     assert api.strangers == []

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.fakes.events import EventRecorder
 from tests.harness.stores import LeasesOfRunningJobs
 from tests.integration.git_over_http import GitServer, serving
-from tests.unit.jobs.fixtures import PAGE, TestHold, started, work
+from tests.unit.jobs.fixtures import PAGE, started, work
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.backup import pack
@@ -96,7 +97,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: P
         role_of=lambda *_: SenderRole.BOTH,
     )  # fmt: skip
     mail = Instruction("change the homepage title to Spring Sale", "", "scott@example.com", Command.EDIT)
-    settled = SiteJobs(deps, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), TestHold())
+    settled = SiteJobs(deps, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), FakeCancelToken())
     assert settled.outcome is JobOutcome.SUCCEEDED
     log = ["git", "-C", str(world.folder / "served" / "site.git"), "log", "-1", "--format=%s", "main"]
     assert subprocess.run(log, capture_output=True, text=True, check=True).stdout.startswith("change the homepage")

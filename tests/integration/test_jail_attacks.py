@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import ATTACKS, SECRET, Attack, AttackTargets, Checkout, house, working_jail
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 from webordinary.jobs.ports import AgentLimits, AgentTask, AttachedFile
@@ -53,10 +53,10 @@ def test_an_attack_through_the_command_agent_fails(
     agent = CommandAgent(defended.argv(attack), SandboxedPrograms(jail))
     if attack.ended or attack.refused:
         with pytest.raises(Permanent):
-            agent.run(task, TestHold())
+            agent.run(task, FakeCancelToken())
     else:
         try:
-            agent.run(task, TestHold())
+            agent.run(task, FakeCancelToken())
         except Permanent:
             assert attack.name == "fork_bomb"  # root's processes are counted by us, others' by the kernel
     defended.check(attack, workspace)

@@ -12,8 +12,8 @@ import pytest
 
 from tests.attacks.targets import ATTACKS, SECRET, SMALL, Attack, AttackTargets, Checkout, house, working_jail
 from tests.extras import needs_extra
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.integration.claude_site import KEY, ends
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.claude_access import model_access
 from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
@@ -69,7 +69,7 @@ def test_an_attack_through_an_acp_agent_fails(
     settings = AcpSettings(defended.argv(attack), jailed=True)
     agent = AcpAgent(working_jail(tmp_path / "scratch"), homes, settings)
     with pytest.raises((Permanent, Transient)):  # it speaks no protocol: there is no result to take
-        agent.run(task, TestHold())
+        agent.run(task, FakeCancelToken())
     check(attack, defended, checkout)
 
 
@@ -85,7 +85,7 @@ def test_an_attack_through_claude_code_fails(
             working_jail(tmp_path / "scratch", ROOMY), homes, lambda: access, ClaudeSettings(shell=True, retries=1)
         )
         try:
-            agent.run(task, TestHold())
+            agent.run(task, FakeCancelToken())
         except (Permanent, Transient):
             assert attack.ended or attack.refused or attack.name == "fork_bomb"
         else:

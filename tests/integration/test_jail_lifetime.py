@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import SMALL, Attack, house, working_jail
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.sandbox import sandbox
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms, UnconfinedSandbox
@@ -49,10 +49,11 @@ WORKER = """
 import sys
 from pathlib import Path
 from tests.attacks.targets import Attack, AttackTargets
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 folder, program = Path(sys.argv[1]), sys.argv[2:]
-SandboxedPrograms(BubblewrapSandbox("w-1", folder / "scratch")).run(program, folder / "tree", b"", {}, 90, TestHold())
+programs = SandboxedPrograms(BubblewrapSandbox("w-1", folder / "scratch"))
+programs.run(program, folder / "tree", b"", {}, 90, FakeCancelToken())
 """
 
 
@@ -68,13 +69,15 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def run(
-    jail: Sandbox, workspace: Path, *words: str, token: TestHold | None = None, grace: float = 60.0
+    jail: Sandbox, workspace: Path, *words: str, token: FakeCancelToken | None = None, grace: float = 60.0
 ) -> tuple[int, str]:
-    code, out, err = SandboxedPrograms(jail, grace).run(words, workspace, b"from outside", {}, 120, token or TestHold())
+    code, out, err = SandboxedPrograms(jail, grace).run(
+        words, workspace, b"from outside", {}, 120, token or FakeCancelToken()
+    )
     return code, (out + err).decode()
 
 
-def end_once_ready(workspace: Path, token: TestHold) -> threading.Thread:
+def end_once_ready(workspace: Path, token: FakeCancelToken) -> threading.Thread:
     """Interrupts the job as soon as the program says that it listens."""
     os.mkfifo(workspace / "ready")
 
@@ -137,11 +140,11 @@ def test_a_link_that_an_earlier_program_left_is_not_followed_into_the_next_jail(
         SandboxPolicy(readable=(workspace / "dist" / "below",)),
     ):
         with pytest.raises(Permanent, match="does not follow links"):
-            SandboxedPrograms(jail).run(["true"], workspace, b"", {}, 60, TestHold(), reach)
+            SandboxedPrograms(jail).run(["true"], workspace, b"", {}, 60, FakeCancelToken(), reach)
 
 
 def test_an_interrupted_program_is_asked_first_and_may_save_its_work(jail: BubblewrapSandbox, workspace: Path) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     thread = end_once_ready(workspace, token)
     with pytest.raises(Interrupted):
         run(jail, workspace, python(), "-c", SAVES_ON_INTERRUPT, token=token)
@@ -150,7 +153,7 @@ def test_an_interrupted_program_is_asked_first_and_may_save_its_work(jail: Bubbl
 
 
 def test_a_program_that_does_not_listen_is_killed_after_the_grace(jail: BubblewrapSandbox, workspace: Path) -> None:
-    token = TestHold()
+    token = FakeCancelToken()
     thread = end_once_ready(workspace, token)
     with pytest.raises(Interrupted):
         run(jail, workspace, python(), "-c", DEAF, token=token, grace=0.1)
@@ -159,7 +162,7 @@ def test_a_program_that_does_not_listen_is_killed_after_the_grace(jail: Bubblewr
 
 def test_a_job_that_must_end_already_never_starts_its_program(jail: BubblewrapSandbox, workspace: Path) -> None:
     jail.why_not()
-    token = TestHold()
+    token = FakeCancelToken()
     token.end(Interrupted("another thread's mail"))
     with pytest.raises(Interrupted):
         run(jail, workspace, "touch", "began", token=token)
@@ -168,7 +171,7 @@ def test_a_job_that_must_end_already_never_starts_its_program(jail: BubblewrapSa
 
 def test_a_program_that_takes_too_long_is_ended(jail: BubblewrapSandbox, workspace: Path) -> None:
     with pytest.raises(JobTimedOut):
-        SandboxedPrograms(jail).run(["sleep", "60"], workspace, b"", {}, 0.5, TestHold())
+        SandboxedPrograms(jail).run(["sleep", "60"], workspace, b"", {}, 0.5, FakeCancelToken())
 
 
 def test_when_the_worker_is_killed_nothing_of_its_jail_survives(tmp_path: Path, workspace: Path) -> None:
@@ -249,11 +252,11 @@ def test_a_second_folder_may_be_written_and_is_measured_too(
     session.mkdir()
     programs = SandboxedPrograms(jail)
     reach = SandboxPolicy(writable=(session,))
-    programs.run(["touch", str(session / "kept")], workspace, b"", {}, 60, TestHold(), reach)
+    programs.run(["touch", str(session / "kept")], workspace, b"", {}, 60, FakeCancelToken(), reach)
     assert (session / "kept").exists()
     fill = f"for n in 1 2 3; do head -c 30000000 /dev/zero > {session}/large-$n; done"
     with pytest.raises(Permanent, match="60 MB in files"):
-        programs.run(["sh", "-c", fill], workspace, b"", {}, 60, TestHold(), reach)
+        programs.run(["sh", "-c", fill], workspace, b"", {}, 60, FakeCancelToken(), reach)
 
 
 def test_a_disk_that_others_filled_ends_the_program_and_nobody_is_blamed(tmp_path: Path, workspace: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import SECRET, Attack, house, working_jail
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import PROXY_PORT, SandboxedPrograms, UnconfinedSandbox
 from webordinary.jobs.sandbox_policy import Network, OutgoingRequest, SandboxPolicy, Upstream
@@ -134,7 +134,7 @@ def reach_of(model: Scripted, **network: object) -> SandboxPolicy:
 
 
 def say(programs: SandboxedPrograms, tmp_path: Path, reach: SandboxPolicy, *words: str) -> str:
-    code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 120, TestHold(), reach)
+    code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 120, FakeCancelToken(), reach)
     assert code == 0, err.decode()
     return out.decode()
 
@@ -225,7 +225,7 @@ def test_a_program_that_moves_more_than_it_may_is_cut_off(
 ) -> None:
     code, _, err = programs.run(
         [python(), "-c", ASK, "POST", f"{INSIDE}/model/v1/messages/large", "{}"], tmp_path / "tree", b"", {}, 60,
-        TestHold(), reach_of(model, bytes=100_000),
+        FakeCancelToken(), reach_of(model, bytes=100_000),
     )  # fmt: skip
     assert code != 0
     assert b"IncompleteRead" in err
@@ -324,7 +324,7 @@ def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_t
         defended.arm(workspace)
         for attack in (Attack("credentials"), Attack("network")):
             reach = reach_of(model, hosts=frozenset({"registry.example"}))
-            code, _, err = programs.run(defended.argv(attack), workspace, b"", {}, 150, TestHold(), reach)
+            code, _, err = programs.run(defended.argv(attack), workspace, b"", {}, 150, FakeCancelToken(), reach)
             assert code == 0, err.decode()
             defended.check(attack, workspace)
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.fakes.any_port import AnyPort
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.integration.amelia import Amelia, EndsWith
-from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback
@@ -425,7 +426,7 @@ def found(
     mail = Instruction("publish", "", "scott@example.com", command)
     work = SiteJobs(amelia.deps(worker), lambda job: mail, amelia.heard, SystemClock().now)
     begun = started(job_id, command, worker=worker, fence=fence)
-    return work.find_done(begun, TestHold(worker, fence, job_id))
+    return work.find_done(begun, FakeCancelToken(worker, fence, job_id))
 
 
 @pytest.mark.parametrize("command", [Command.PUBLISH, Command.EDIT])
@@ -459,7 +460,7 @@ def test_a_mail_that_was_stopped_begins_no_publication_and_completes_one(
     jobs = SiteJobs(amelia.deps("w-2"), lambda job: mail, amelia.heard, SystemClock().now)
     begun = started("job-1", worker="w-2", fence=11)
     stopped = replace(begun, job=begun.job._replace(cancel_requested=True))
-    done = jobs.find_done(stopped, TestHold("w-2", 11, "job-1"))
+    done = jobs.find_done(stopped, FakeCancelToken("w-2", 11, "job-1"))
     assert done
     assert done.outcome is JobOutcome.SUCCEEDED
     assert bool(done.result.published) is published
@@ -610,8 +611,8 @@ def test_what_an_interruption_saves_is_the_threads_work_and_never_its_preview(am
     mail = Instruction(TITLE, "a wish", "scott@example.com", Command.EDIT)
     jobs = SiteJobs(deps, lambda job: mail, amelia.heard, SystemClock().now)
     with pytest.raises(Interrupted):
-        jobs.perform(started("job-2"), TestHold())
-    jobs.save(started("job-2"), TestHold())
+        jobs.perform(started("job-2"), FakeCancelToken())
+    jobs.save(started("job-2"), FakeCancelToken())
     done = amelia.send(TITLE, "job-2", worker="w-2", fence=11)
     assert done.result.summary == "Changed the title of the homepage to “Spring Sale”."
     assert sorted(amelia.jobs_on_main()) == ["job-1", "job-2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
@@ -50,7 +50,7 @@ def test_a_program_that_is_killed_in_its_jail_is_told_apart_from_one_that_fails(
     workspace.mkdir()
 
     def run(text: str) -> int:
-        return programs.run(["/bin/sh", "-c", text], workspace, b"", {}, 60.0, TestHold())[0]
+        return programs.run(["/bin/sh", "-c", text], workspace, b"", {}, 60.0, FakeCancelToken())[0]
 
     with pytest.raises(ProgramKilled, match="killed from outside"):
         run("kill -9 $$")
@@ -65,7 +65,7 @@ def test_a_program_that_its_jail_ends_for_want_of_too_much_is_to_blame_itself(tm
     workspace.mkdir()
     hog = "head -c 300000000 /dev/zero > /dev/shm/a; sleep 60"
     with pytest.raises(SandboxLimitExceeded):
-        programs.run(["/bin/sh", "-c", hog], workspace, b"", {}, 60.0, TestHold())
+        programs.run(["/bin/sh", "-c", hog], workspace, b"", {}, 60.0, FakeCancelToken())
 
 
 @pytest.mark.needs("bwrap")
@@ -75,7 +75,7 @@ def test_a_program_that_uses_up_its_cpu_time_is_to_blame_itself(tmp_path: Path, 
     programs, workspace = SandboxedPrograms(BubblewrapSandbox("w-1", tmp_path / "jail", limits)), tmp_path / "site"
     workspace.mkdir()
     with pytest.raises(SandboxLimitExceeded, match="CPU time"):
-        programs.run(["/bin/sh", "-c", f"{before}while :; do :; done"], workspace, b"", {}, 60.0, TestHold())
+        programs.run(["/bin/sh", "-c", f"{before}while :; do :; done"], workspace, b"", {}, 60.0, FakeCancelToken())
 
 
 @pytest.mark.needs("bwrap")
@@ -83,7 +83,7 @@ def test_the_kernels_cpu_limit_does_not_look_like_a_program_that_was_killed_from
     programs, workspace = SandboxedPrograms(BubblewrapSandbox("w-1", tmp_path / "jail")), tmp_path / "site"
     workspace.mkdir()
     with pytest.raises(SandboxLimitExceeded, match="CPU time"):
-        programs.run(["/bin/sh", "-c", "kill -XCPU $$"], workspace, b"", {}, 60.0, TestHold())
+        programs.run(["/bin/sh", "-c", "kill -XCPU $$"], workspace, b"", {}, 60.0, FakeCancelToken())
 
 
 @pytest.mark.needs("bwrap")

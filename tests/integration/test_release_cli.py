@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.site import SiteHarness, open_site_harness
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main
@@ -196,8 +196,8 @@ def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHar
     now = site.services.clock.now()
     held = leases.take("amelia", OperatorToken("operator-1"), now)
     assert held
-    assert leases.take("amelia", TestHold(), now) is None
+    assert leases.take("amelia", FakeCancelToken(), now) is None
     dead.add("operator-1")
-    taken = leases.take("amelia", TestHold(), now)
+    taken = leases.take("amelia", FakeCancelToken(), now)
     assert taken
     assert taken.fence > held.fence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters import processes
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.processes import WORKER_MARK
@@ -22,13 +22,13 @@ DEADLINE = 60.0
 
 
 def run(
-    program: str, folder: Path, *, token: TestHold | None = None, grace: float = 60.0, seconds: float = 120.0
+    program: str, folder: Path, *, token: FakeCancelToken | None = None, grace: float = 60.0, seconds: float = 120.0
 ) -> AgentResult:
     agent = CommandAgent(
         [sys.executable, "-c", program], SandboxedPrograms(UnconfinedSandbox("w-1"), grace), {"CHOSEN": "yes"}
     )
     task = AgentTask("make it so", folder, limits=AgentLimits(seconds=seconds), subject="The kiln")
-    return agent.run(task, token or TestHold())
+    return agent.run(task, token or FakeCancelToken())
 
 
 def ended(pid: int) -> bool:
@@ -47,7 +47,7 @@ def ended(pid: int) -> bool:
 class InterruptWhenReady(threading.Thread):
     """Ends the hold once the program says, by a file, that it runs."""
 
-    def __init__(self, ready: Path, token: TestHold) -> None:
+    def __init__(self, ready: Path, token: FakeCancelToken) -> None:
         super().__init__()
         self._ready, self._hold = ready, token
 
@@ -92,7 +92,7 @@ pathlib.Path("ready").touch()
 while True:
     time.sleep(0.01)  # a signal that comes just before a sleep is heard after it
 """
-    token = TestHold()
+    token = FakeCancelToken()
     interrupter = InterruptWhenReady(tmp_path / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
@@ -110,7 +110,7 @@ pathlib.Path("pids").write_text(f"{os.getpid()} {child.pid}")
 pathlib.Path("ready").touch()
 signal.pause()
 """
-    token = TestHold()
+    token = FakeCancelToken()
     interrupter = InterruptWhenReady(tmp_path / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):

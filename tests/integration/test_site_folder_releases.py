@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.jobs.site_files import FOLDER, Release, Stage, manifest_of
@@ -36,7 +36,7 @@ def source(folder: Path, **files: str) -> SourceTree:
 
 def published(releases: FolderReleases, tree: SourceTree, commit: str, fence: int) -> Release:
     staged = releases.stage("amelia", Stage.EDIT, fence)
-    built = PlainFiles().build(tree, staged, releases.current("amelia", Stage.EDIT), TestHold())
+    built = PlainFiles().build(tree, staged, releases.current("amelia", Stage.EDIT), FakeCancelToken())
     assert isinstance(built, Built)
     release = releases.finish("amelia", Stage.EDIT, staged, commit)
     releases.activate(release, fence)
@@ -116,7 +116,7 @@ def test_a_link_in_the_source_is_refused_by_the_build(tmp_path: Path) -> None:
     (tree.path / "passwd").symlink_to("/etc/passwd")
     (tmp_path / "out").mkdir()
     refused = PlainFiles().build(
-        SourceTree(tree.path, {"index.html": "", "passwd": ""}), tmp_path / "out", None, TestHold()
+        SourceTree(tree.path, {"index.html": "", "passwd": ""}), tmp_path / "out", None, FakeCancelToken()
     )
     assert isinstance(refused, BuildFailed)
 

@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.integration.amelia import Amelia, EndsWith
-from tests.unit.jobs.fixtures import (
-    OTHER_THREAD,
-    SCOTT,
-    THREAD,
-    ZOE,
-    Crash,
-    CrashingBefore,
-    TestHold,
-    started,
-)
+from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, THREAD, ZOE, Crash, CrashingBefore, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.adapters.files.system import SystemClock
@@ -238,7 +230,7 @@ class Unhurried:
         first = half != page.read_text()
         page.write_text(half)
         if first:
-            assert isinstance(token, TestHold)
+            assert isinstance(token, FakeCancelToken)
             token.end(Interrupted("a newer mail of another thread"))
         token.check()
         (task.workspace / "news.html").write_text("<h1>News</h1>")
@@ -254,12 +246,12 @@ def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia
             replace(amelia.deps(worker), agents={"builtin": Unhurried()}), lambda job: mail, amelia.heard, clock
         )
 
-    one, token = at("w-1"), TestHold()
+    one, token = at("w-1"), FakeCancelToken()
     with pytest.raises(Interrupted):
         one.perform(started("job-1"), token)
-    one.save(started("job-1"), TestHold())
+    one.save(started("job-1"), FakeCancelToken())
     assert amelia.jobs_on_main() == []
-    settled = at("w-2").perform(started("job-1", worker="w-2", fence=11), TestHold("w-2", 11))
+    settled = at("w-2").perform(started("job-1", worker="w-2", fence=11), FakeCancelToken("w-2", 11))
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("about.html", "news.html")
     assert amelia.jobs_on_main() == ["job-1"]
@@ -272,7 +264,7 @@ class InterruptedAtItsEnd:
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         result = BuiltinAgent().run(task, token)
-        assert isinstance(token, TestHold)
+        assert isinstance(token, FakeCancelToken)
         token.end(Interrupted("a newer mail of another thread"))
         return result
 
@@ -284,7 +276,7 @@ class Content:
         page = task.workspace / "about.html"
         if "About us" not in page.read_text():
             page.write_text(page.read_text().replace("About the workshop", "About us"))
-            assert isinstance(token, TestHold)
+            assert isinstance(token, FakeCancelToken)
             token.end(Interrupted("a newer mail of another thread"))
         token.check()
         return Answered("It is so already.")
@@ -297,10 +289,10 @@ def test_what_was_done_before_an_interruption_is_shown_whatever_the_agent_says_l
     clock, mail = SystemClock().now, Instruction(wish, "", "scott@example.com", Command.EDIT)
     work = SiteJobs(replace(amelia.deps(), agents={"builtin": agent}), lambda job: mail, amelia.heard, clock)
     with pytest.raises(Interrupted):
-        work.perform(started("job-1"), TestHold())
-    work.save(started("job-1"), TestHold())
+        work.perform(started("job-1"), FakeCancelToken())
+    work.save(started("job-1"), FakeCancelToken())
     assert amelia.jobs_on_main() == []
-    settled = work.perform(started("job-1"), TestHold())
+    settled = work.perform(started("job-1"), FakeCancelToken())
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.commit
     assert amelia.jobs_on_main() == ["job-1"]

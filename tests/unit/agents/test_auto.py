@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered
 from webordinary.model.claims import CancelToken
@@ -23,5 +23,5 @@ class Saying:
 @pytest.mark.parametrize(("ready", "who"), [(True, "claude"), (False, "builtin")])
 def test_it_says_who_it_was(ready: bool, who: str) -> None:
     agent = AutoAgent(Saying("I am claude"), Saying("I am builtin"), lambda: ready)
-    result = agent.run(AgentTask("Who are you?", Path("/site")), TestHold())
+    result = agent.run(AgentTask("Who are you?", Path("/site")), FakeCancelToken())
     assert result == Answered(f"I am {who}", agent=who)

@@ -1,10 +1,8 @@
-"""A small world around a job: a hold that can be ended, a clock, leases, a project with two users."""
+"""What surrounds a job: a clock, leases, a project with two users, adapters that crash."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from tests.fakes.any_port import AnyPort
@@ -12,7 +10,6 @@ from tests.harness.stores import LeasesOfRunningJobs
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.jobs.source import JobContext
 from webordinary.model.claims import Claim, ClaimStatus, StartedJob
-from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, branch_of
@@ -24,38 +21,6 @@ ZOE = ProjectUser("amelia", "zoe")
 THREAD = "a" * 16
 OTHER_THREAD = "b" * 16
 PAGE = "<!doctype html>\n<title>Pots</title>\n<main>\n<h1>Pots</h1>\n<p>Open on Mondays.</p>\n</main>\n"
-
-
-@dataclass
-class TestHold:
-    """A job's right to go on, which a test can end."""
-
-    __test__ = False
-
-    worker: str = "w-1"
-    fence: int = 10
-    job_id: str = "job-1"
-    ended: WebOrdinaryError | None = None
-    stops: list[Callable[[], None]] = field(default_factory=list)
-
-    def check(self) -> None:
-        if self.ended:
-            raise self.ended
-
-    def end(self, reason: WebOrdinaryError) -> None:
-        self.ended = reason
-        for stop in self.stops:
-            stop()
-
-    @contextmanager
-    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
-        self.stops.append(stop)
-        if self.ended:
-            stop()
-        try:
-            yield
-        finally:
-            self.stops.remove(stop)
 
 
 class Clock:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.site_folder import SiteFolder
 from tests.photos import picture
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.edits import size_of
 from webordinary.entrypoints.cli import send
@@ -102,7 +102,7 @@ def test_every_agent_is_told_the_standing_wishes_and_the_built_in_one_changes_no
     task = AgentTask('Change "Shop" to "Store"', site.folder, wishes=("British spelling", "never touch prices"))
     assert "\n- British spelling\n- never touch prices" in task.words
     assert task.words.startswith(task.instruction)
-    assert isinstance(BuiltinAgent().run(task, TestHold()), Changed)
+    assert isinstance(BuiltinAgent().run(task, FakeCancelToken()), Changed)
     assert "<h2>Store</h2>" in home(site)
 
 
@@ -197,7 +197,7 @@ def with_copy(site: SiteFolder, text: str, sent_as: str = "Vase.jpg") -> AgentRe
     copy = site.photo.with_name("copy")
     copy.write_bytes(b"the same as WebP")
     photo = Attachment("vase.jpg", "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64, sent_as, "1" * 64)
-    return BuiltinAgent().run(AgentTask(text, site.folder, (AttachedFile(photo, site.photo, copy),)), TestHold())
+    return BuiltinAgent().run(AgentTask(text, site.folder, (AttachedFile(photo, site.photo, copy),)), FakeCancelToken())
 
 
 SOURCE = '<source type="image/webp" srcset="images/vase.webp">'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.fixtures import TestHold
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Asked, Changed
 
@@ -15,7 +15,7 @@ LISTS = "<p>Grüße</p><ul><li>Käse</ul><ul><li>Brötchen</ul>"
 
 def write(folder: Path, page: bytes, mail: str, name: str = "index.html") -> tuple[AgentResult, bytes]:
     (folder / name).write_bytes(page)
-    result = BuiltinAgent().run(AgentTask(mail, folder, ()), TestHold())
+    result = BuiltinAgent().run(AgentTask(mail, folder, ()), FakeCancelToken())
     return result, (folder / name).read_bytes()
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.hostile_texts import EVERYTHING, UNITS, put_into_site, repeated
-from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.draft import read_page
 from webordinary.jobs.ports import AgentResult, AgentTask, NotUnderstood
@@ -27,7 +27,7 @@ WISH, MAIL, PAGE = 5_000, 49_000, 150_000
 
 def follow(folder: Path, mail: str, kind: str = "html", page: str = "<title>Pots</title><p>Monday") -> AgentResult:
     put_into_site(folder, kind, page)
-    return BuiltinAgent().run(AgentTask(mail, folder, ()), TestHold())
+    return BuiltinAgent().run(AgentTask(mail, folder, ()), FakeCancelToken())
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_deep_nesting_and_numbers_without_end_are_no_errors() -> None:
     assert heading.parent is None
 
 
-class EndsAfter(TestHold):
+class EndsAfter(FakeCancelToken):
     """A job that must end after so many looks."""
 
     def __init__(self, looks: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from tests.fakes.events import EventRecorder
 from tests.fakes.releases import MemoryReleases
 from tests.fakes.repositories import MAIN, MemoryOrigin, MemoryRepository
@@ -21,7 +22,6 @@ from tests.unit.jobs.fixtures import (
     Clock,
     Crash,
     CrashingBefore,
-    TestHold,
     leases,
     started,
     work,
@@ -74,7 +74,7 @@ class FunctionBuilder:
 
 
 def deploy(
-    deployer: SiteDeployer, workspace: Workspace, token: TestHold, build: Build = build
+    deployer: SiteDeployer, workspace: Workspace, token: FakeCancelToken, build: Build = build
 ) -> EditDeployment | MergeConflict | BuildFailed | Flawed:
     """Deploy a committed change over the ports of this deployer."""
     deps = JobDeps(
@@ -130,7 +130,7 @@ def edited(
 
 
 def test_a_change_reaches_main_and_the_edit_site() -> None:
-    site, token = SharedProject(), TestHold()
+    site, token = SharedProject(), FakeCancelToken()
     repository = site.repository()
     outcome = deploy(site.deployer(repository), edited(repository, "job-1", {"index.html": "Sale"}), token)
     assert isinstance(outcome, EditDeployment)
@@ -146,12 +146,12 @@ def test_a_crash_between_any_two_steps_publishes_once_when_run_again(crash_at: i
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     try:
-        deploy(site.deployer(repository, count, crash_at), workspace, TestHold())
+        deploy(site.deployer(repository, count, crash_at), workspace, FakeCancelToken())
     except Crash:
         site.dead.add("w-1")
     successor = site.repository()
     workspace = edited(successor, "job-1", {"index.html": "Sale"}, worker="w-2", fence=11)
-    outcome = deploy(site.deployer(successor), workspace, TestHold("w-2", 11))
+    outcome = deploy(site.deployer(successor), workspace, FakeCancelToken("w-2", 11))
     assert isinstance(outcome, EditDeployment)
     assert site.jobs_on_main() == ["job-1"]
     assert list(site.releases.finished.values()) == [1]
@@ -162,18 +162,18 @@ def test_all_steps_are_crashed_by_the_test_above() -> None:
     site, count = SharedProject(), [0]
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    deploy(site.deployer(repository, count, crash_at=1_000), workspace, TestHold())
+    deploy(site.deployer(repository, count, crash_at=1_000), workspace, FakeCancelToken())
     assert count[0] < STEPS
 
 
 def test_what_is_on_main_already_moves_the_fences_before_it_is_shown() -> None:
     site = SharedProject()
     repository = site.repository()
-    deploy(site.deployer(repository), edited(repository, "job-1", {"index.html": "Sale"}), TestHold())
+    deploy(site.deployer(repository), edited(repository, "job-1", {"index.html": "Sale"}), FakeCancelToken())
     before = site.origin.marks[project_fence_ref("amelia")]
     again = edited(repository, "job-1", {}, fence=11)
     assert again.on_main
-    deploy(site.deployer(repository), again, TestHold("w-1", 11))
+    deploy(site.deployer(repository), again, FakeCancelToken("w-1", 11))
     assert site.origin.marks[project_fence_ref("amelia")].fence > before.fence
 
 
@@ -182,8 +182,8 @@ def test_two_users_at_once_both_get_their_change() -> None:
     one, two = site.repository(), site.repository()
     first = edited(one, "job-1", {"index.html": "Sale"})
     second = edited(two, "job-2", {"about.html": "Us"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
-    deploy(site.deployer(one), first, TestHold())
-    deploy(site.deployer(two), second, TestHold("w-2"))
+    deploy(site.deployer(one), first, FakeCancelToken())
+    deploy(site.deployer(two), second, FakeCancelToken("w-2"))
     assert site.main() == {"index.html": "Sale", "about.html": "Us"}
     assert site.jobs_on_main() == ["job-2", "job-1"]
 
@@ -193,9 +193,9 @@ def test_two_changes_of_the_same_place_conflict_and_nothing_changes() -> None:
     one, two = site.repository(), site.repository()
     first = edited(one, "job-1", {"index.html": "Sale"})
     second = edited(two, "job-2", {"index.html": "Autumn"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
-    deploy(site.deployer(one), first, TestHold())
+    deploy(site.deployer(one), first, FakeCancelToken())
     shown = site.releases.current("amelia", Stage.EDIT)
-    assert deploy(site.deployer(two), second, TestHold("w-2")) == MergeConflict(("index.html",))
+    assert deploy(site.deployer(two), second, FakeCancelToken("w-2")) == MergeConflict(("index.html",))
     assert site.jobs_on_main() == ["job-1"]
     assert site.releases.current("amelia", Stage.EDIT) == shown
 
@@ -206,11 +206,11 @@ def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
     workspace = repository.prepare(work(PROJECT))
     del repository.files_at(workspace.path)["index.html"]
     made = repository.commit(workspace, ChangeMessage("x", "y", "job-1", THREAD, "scott", "s@e.com"))
-    outcome = deploy(site.deployer(repository), replace(workspace, made=made), TestHold())
+    outcome = deploy(site.deployer(repository), replace(workspace, made=made), FakeCancelToken())
     assert isinstance(outcome, BuildFailed)
     assert site.main() == FILES
     assert site.releases.current("amelia", Stage.EDIT) is None
-    assert site.leases.take("amelia", TestHold("w-2"), Clock()()) is not None
+    assert site.leases.take("amelia", FakeCancelToken("w-2"), Clock()()) is not None
 
 
 def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
@@ -219,7 +219,7 @@ def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
     stale = edited(old, "job-1", {"index.html": "Old"}, fence=10)
     edited(new, "job-1", {"index.html": "New"}, worker="w-2", fence=11)
     with pytest.raises(ClaimLost):
-        deploy(site.deployer(old), stale, TestHold())
+        deploy(site.deployer(old), stale, FakeCancelToken())
     assert site.main() == FILES
 
 
@@ -227,13 +227,13 @@ def test_a_holder_that_slept_past_its_lease_cannot_push_main() -> None:
     site = SharedProject()
     old, new = site.repository(), site.repository()
     stale = edited(old, "job-1", {"index.html": "Old"})
-    sleeper = site.leases.take("amelia", TestHold(), Clock()())
+    sleeper = site.leases.take("amelia", FakeCancelToken(), Clock()())
     assert sleeper
     old.enter(stale, sleeper)
     joined = old.join(stale)
     site.dead.add("w-1")
     other = edited(new, "job-2", {"about.html": "Us"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
-    deploy(site.deployer(new), other, TestHold("w-2"))
+    deploy(site.deployer(new), other, FakeCancelToken("w-2"))
     with pytest.raises(ClaimLost):
         old.push(stale, joined, sleeper)  # type: ignore[arg-type]
     assert site.jobs_on_main() == ["job-2"]
@@ -243,7 +243,7 @@ def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
     site = SharedProject()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
+    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), Clock()())
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -252,15 +252,15 @@ def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
             site.dead.add("w-9")
 
     deployer = replace(site.deployer(repository), wait=wait)
-    assert isinstance(deploy(deployer, workspace, TestHold()), EditDeployment)
+    assert isinstance(deploy(deployer, workspace, FakeCancelToken()), EditDeployment)
     assert len(waits) == 3
 
 
 def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
-    site, token = SharedProject(), TestHold()
+    site, token = SharedProject(), FakeCancelToken()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
+    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), Clock()())
     deployer = replace(site.deployer(repository), wait=lambda seconds: token.end(Interrupted("another thread")))
     with pytest.raises(Interrupted):
         deploy(deployer, workspace, token)
@@ -271,13 +271,13 @@ def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
     site, clock = SharedProject(), Clock()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), clock())
+    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), clock())
 
     def wait(seconds: float) -> None:
         clock.time += timedelta(seconds=20)
 
     with pytest.raises(MustWait, match="another change of this site"):
-        deploy(replace(site.deployer(repository), wait=wait, now=clock), workspace, TestHold())
+        deploy(replace(site.deployer(repository), wait=wait, now=clock), workspace, FakeCancelToken())
     assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 
 
@@ -301,13 +301,13 @@ def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards
 
     deployer = site.deployer(repository)
     with pytest.raises(MustWait, match="operator"):
-        deploy(deployer, workspace, TestHold(), slow)
+        deploy(deployer, workspace, FakeCancelToken(), slow)
     assert site.origin.refs["main"] == main
     assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
     assert site.releases.current("amelia", Stage.EDIT) is None
     site.leases.release(operators[0])
     again = repository.prepare(workspace.work)
-    assert isinstance(deploy(deployer, again, TestHold()), EditDeployment)
+    assert isinstance(deploy(deployer, again, FakeCancelToken()), EditDeployment)
 
 
 def test_an_operator_waits_while_something_is_being_shown() -> None:
@@ -322,7 +322,7 @@ def test_an_operator_waits_while_something_is_being_shown() -> None:
             return super().activate(release, fence, check)
 
     deployer = replace(site.deployer(repository), releases=Watched())
-    assert isinstance(deploy(deployer, workspace, TestHold()), EditDeployment)
+    assert isinstance(deploy(deployer, workspace, FakeCancelToken()), EditDeployment)
     assert asked == [None]
     assert overtake(site)
 
@@ -341,12 +341,12 @@ class SlowReleases(MemoryReleases):
 
 
 def test_what_main_has_is_shown_whoever_interrupts_but_not_under_a_lost_claim() -> None:
-    site, token = SharedProject(), TestHold()
+    site, token = SharedProject(), FakeCancelToken()
     repository = site.repository()
     site.releases = SlowReleases(lambda: token.end(Interrupted("another thread")))
     change = edited(repository, "job-1", {"index.html": "Sale"})
     assert isinstance(deploy(site.deployer(repository), change, token), EditDeployment)
-    lost = TestHold()
+    lost = FakeCancelToken()
     site.releases = SlowReleases(lambda: lost.end(ClaimLost(SCOTT, "w-1", 10)))
     with pytest.raises(ClaimLost):
         deploy(site.deployer(repository), edited(repository, "job-2", {"index.html": "Late"}), lost)
