@@ -82,15 +82,12 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.send_to(rights.INPUT),
         rights.change_project_settings(),
     ),
-    "SendToContainer": lambda _: (rights.write_tables(JOBS), rights.send_to(rights.INPUT)),
-    "CheckOwnership": lambda _: (rights.read_tables(JOBS, OWNERSHIP),),
-    "SendClaimRequest": lambda _: (
-        rights.read_tables(JOBS, OWNERSHIP),
+    names.POOL_STEPS[0]: lambda _: (
+        rights.write_tables(JOBS),
+        rights.read_tables(OWNERSHIP),
         rights.move_in_tables(CLAIM_REQUESTS),
-        rights.send_to(UNCLAIMED),
+        rights.send_to(UNCLAIMED, rights.INPUT, rights.INTERRUPTS),
     ),
-    "CheckActiveJob": lambda _: (rights.read_tables(JOBS),),
-    "SendInterrupt": lambda _: (rights.read_tables(JOBS), rights.send_to(rights.INTERRUPTS, rights.INPUT)),
     "AwaitResult": lambda settings: (*_end_job(), *_answer(settings)),
     "RecordInterruption": lambda settings: (
         rights.read_tables(JOBS),
@@ -142,5 +139,5 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
 
 def duties_of(function: functions.Function, settings: Settings) -> Statements:
     """The statements of its role."""
-    duties = _STEPS[function.step] if function.step else _OTHERS[function.name]
+    duties = _STEPS[function.steps[0]] if function.steps else _OTHERS[function.name]
     return duties(settings)

@@ -37,7 +37,9 @@ class WorkflowStack(Stack):
             assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
             description="The workflow calls its steps",
         )
-        grant(role, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=list(steps.values())))
+        grant(
+            role, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=list(dict.fromkeys(steps.values())))
+        )
         machine = sfn.StateMachine(
             self,
             "workflow",

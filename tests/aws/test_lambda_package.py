@@ -86,7 +86,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["check_ownership", "reply", "reconcile"])
+@pytest.mark.parametrize("name", ["send_to_container", "reply", "reconcile"])
 def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_it_does_not_need(
     unpacked: Path, name: str
 ) -> None:
@@ -137,7 +137,7 @@ def test_bringing_it_up_again_changes_nothing(account: Account, ministack: Emula
 
 
 def test_the_deployed_workflow_is_the_file(account: Account) -> None:
-    arns = {one.step: account.standing.functions[one.name] for one in FUNCTIONS if one.step}
+    arns = {step: account.standing.functions[one.name] for one in FUNCTIONS for step in one.steps}
     arn = account.standing.state_machine_arn
     assert account.clients.stepfunctions.describe_state_machine(stateMachineArn=arn)["definition"] == for_aws(arns)
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from webordinary.adapters.aws.names import function_of
+from webordinary.adapters.aws.names import POOL_STEPS, function_of
 from webordinary.asl.definition import Definition
 from webordinary.asl.states import Task
 from webordinary.model.errors import Permanent
 from webordinary.workflow import definition
 from webordinary.workflow.definition import STEPS
 
-ARNS = {step: f"arn:aws:lambda:us-east-1:123456789012:function:{function_of(step)}" for step in STEPS}
+FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:"
+ARNS = {step: f"{FUNCTION}{step}" for step in STEPS}
 
 
 def test_the_deployed_file_is_the_file_byte_for_byte_but_for_the_arns() -> None:
@@ -31,8 +32,20 @@ def test_both_engines_read_the_same_states() -> None:
 
 
 def test_every_task_of_the_deployed_workflow_calls_a_function_of_ours() -> None:
-    tasks = [state for state in Definition.load(definition.for_aws(ARNS)).machine.walk() if isinstance(state, Task)]
-    assert {task.handler for task in tasks} == set(ARNS.values())
+    arns = {step: f"{FUNCTION}{function_of(step)}" for step in STEPS}
+    tasks = [state for state in Definition.load(definition.for_aws(arns)).machine.walk() if isinstance(state, Task)]
+    assert {task.handler for task in tasks} == set(arns.values())
+
+
+def test_a_task_whose_function_does_several_steps_names_its_state() -> None:
+    """Without a state less: only what a function is told tells them apart."""
+    states = json.loads(definition.text())["States"]
+    shared = {step for step in STEPS if sum(function_of(step) == function_of(other) for other in STEPS) > 1}
+    assert shared == set(POOL_STEPS)
+    for step in shared:
+        assert states[step]["Parameters"]["step.$"] == "$$.State.Name"
+    embedded = {state.name: state for state in definition.embedded().machine.walk() if isinstance(state, Task)}
+    assert shared <= embedded.keys()
 
 
 def test_a_step_without_a_function_is_named_before_anything_is_deployed() -> None:

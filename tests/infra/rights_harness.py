@@ -127,7 +127,7 @@ class RightsHarness:
 
     def step(self, step: str, **payload: object) -> Any:  # noqa: ANN401 - JSON
         """A state of the workflow."""
-        return self.invoke(names.function_of(step), payload)
+        return self.invoke(names.function_of(step), {"step": step, **payload})
 
     def invoke(self, function: str, event: Any) -> Any:  # noqa: ANN401 - JSON
         """Call a lambda."""

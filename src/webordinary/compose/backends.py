@@ -73,9 +73,9 @@ def log_groups(config: Config) -> dict[str, str]:
     from webordinary.adapters.aws import names  # noqa: PLC0415 - for one command only
     from webordinary.adapters.aws.functions import FUNCTIONS, INTAKE, RECONCILE  # noqa: PLC0415
 
-    steps = {names.log_group(one.name): f"step {one.step}" for one in FUNCTIONS if one.step}
+    steps = {names.log_group(one.name): f"step {', '.join(one.steps)}" for one in FUNCTIONS if one.steps}
     others = {
-        names.log_group(one.name): "lambda" for one in FUNCTIONS if not one.step and one not in (INTAKE, RECONCILE)
+        names.log_group(one.name): "lambda" for one in FUNCTIONS if not one.steps and one not in (INTAKE, RECONCILE)
     }
     return {
         names.WORKERS_LOG: "workers: claims, jobs, publishing",

@@ -222,11 +222,11 @@ class LambdaHarness:
         self.directory.add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
         self.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), NOON)
         self.handlers = {one.name: build(one, self.services) for one in FUNCTIONS}
-        arns = {one.step: arn_of(one) for one in FUNCTIONS if one.step}
+        arns = {step: arn_of(one) for one in FUNCTIONS for step in one.steps}
         self.engine = self.workflows.engine = Engine(
             executions,
             Definition.load(for_aws(arns)),
-            {arn_of(one): self.invoker(one.name) for one in FUNCTIONS if one.step},
+            {arn_of(one): self.invoker(one.name) for one in FUNCTIONS if one.steps},
             clock=self,
         )
         self.executions = executions

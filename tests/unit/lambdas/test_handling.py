@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from tests.unit.lambdas.harness import FIRST_MAIL, Invocation, LambdaHarness, raw_mail, recorded
+from tests.unit.lambdas.harness import AMELIA_SCOTT, FIRST_MAIL, Invocation, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
 from webordinary.entrypoints.lambdas import functions
 from webordinary.entrypoints.lambdas.handlers import EventLogger, handled
 from webordinary.mail.parsing.headers import MAX_HEADER_BYTES
 from webordinary.mail.ports import Unparseable
+from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.workflow.definition import STEPS
 
@@ -66,10 +67,28 @@ def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_forma
     assert (counted["service"], counted["MailReceived"]) == (names.METRICS_SERVICE, [1.0])
 
 
-def test_every_step_has_a_lambda_of_its_name() -> None:
-    assert {one.step for one in STEP_FUNCTIONS} == set(STEPS)
-    assert names.function_of("SendClaimRequest") == "webordinary-rate-limited-claim"
+def test_every_step_has_one_lambda_and_those_between_a_job_and_its_worker_share_theirs() -> None:
+    assert sorted(step for one in STEP_FUNCTIONS for step in one.steps) == sorted(STEPS)
+    assert all(names.function_of(step) == one.name for one in STEP_FUNCTIONS for step in one.steps)
+    assert {names.function_of(step) for step in names.POOL_STEPS} == {"webordinary-send-to-container"}
     assert len({one.name for one in FUNCTIONS}) == len(FUNCTIONS)
+
+
+def test_a_shared_lambda_does_the_step_that_it_is_asked_for_and_the_first_where_none_is_named(
+    cloud: LambdaHarness,
+) -> None:
+    """An execution goes on with the definition that it began with, for a week and more."""
+    cloud.inbox.objects[FIRST_MAIL] = raw_mail()
+    cloud.invoke(names.INTAKE, recorded("s3_put"))
+    cloud.engine.run_ready()
+    [job] = cloud.pool.jobs.open_jobs(AMELIA_SCOTT)
+    shared = names.function_of("CheckOwnership")
+    asked = cloud.invoke(shared, {"step": "CheckOwnership", "jobId": job.job_id})
+    assert asked == {"owned": False, "idle": False}
+    assert cloud.invoke(shared, {"step": "CheckActiveJob", "jobId": job.job_id}) == {"mustInterrupt": False}
+    assert cloud.invoke(shared, {"jobId": job.job_id})["emailId"] == job.email_id
+    with pytest.raises(Permanent, match="does not do Reply"):
+        cloud.invoke(shared, {"step": "Reply", "jobId": job.job_id})
 
 
 def test_importing_the_functions_builds_nothing_and_an_unknown_one_is_named() -> None:

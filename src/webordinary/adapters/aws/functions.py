@@ -33,8 +33,8 @@ class Function:
     """One lambda."""
 
     name: str
-    step: str | None = None
-    """The step of the workflow that it is; the others are called by events."""
+    steps: tuple[str, ...] = ()
+    """The steps of the workflow that it does, of several the one that is asked for; the others are called by events."""
     memory_mb: int = SMALL_MB
     timeout_seconds: int = _STEP_SECONDS
     retries: int = 0
@@ -46,9 +46,9 @@ class Function:
         return f"{MODULE}.{self.name.removeprefix(names.PREFIX + '-').replace('-', '_')}"
 
 
-def _step(step: str) -> Function:
-    memory = _MEMORY.get(step, SMALL_MB)
-    return Function(names.function_of(step), step, memory, _SECONDS.get(memory, _MAIL_SECONDS))
+def _of_steps(*steps: str) -> Function:
+    memory = _MEMORY.get(steps[0], SMALL_MB)
+    return Function(names.function_of(steps[0]), steps, memory, _SECONDS.get(memory, _MAIL_SECONDS))
 
 
 INTAKE = Function(names.INTAKE, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
@@ -61,5 +61,8 @@ ABANDONED = Function(names.ABANDONED, memory_mb=MAIL_MB, timeout_seconds=_MAIL_S
 BOUNCES = Function(names.BOUNCES, retries=2)
 BROKER = Function(names.BROKER, memory_mb=MAIL_MB)
 
-STEP_FUNCTIONS = tuple(_step(step) for step in STEPS)
+STEP_FUNCTIONS = (
+    *(_of_steps(step) for step in STEPS if step not in names.POOL_STEPS),
+    _of_steps(*names.POOL_STEPS),
+)
 FUNCTIONS = (INTAKE, *STEP_FUNCTIONS, RECONCILE, ABANDONED, BOUNCES, BROKER)

@@ -98,11 +98,17 @@ def own_dead_letters(key: ProjectUser) -> str:
     return _queue("dlq", key, fifo=True)
 
 
+POOL_STEPS = ("SendToContainer", "CheckOwnership", "SendClaimRequest", "CheckActiveJob", "SendInterrupt")
+"""Between a job and its worker: each a few calls with ids, all on the same records. One lambda does them.
+
+Called after the first: an execution that began before finds it, and where it misses one of the others it goes on.
+"""
+
+
 def function_of(step: str) -> str:
     """The lambda that does a step of the workflow, named after its state."""
-    if step == "SendClaimRequest":
-        return f"{PREFIX}-rate-limited-claim"
-    return f"{PREFIX}{re.sub('([A-Z])', lambda capital: '-' + capital[1].lower(), step)}"
+    state = POOL_STEPS[0] if step in POOL_STEPS else step
+    return f"{PREFIX}{re.sub('([A-Z])', lambda capital: '-' + capital[1].lower(), state)}"
 
 
 def mailbox_of(domain: str) -> str:

@@ -108,16 +108,24 @@ def build(function: Function, open_services: Open) -> Handler:
 
 
 def _call(function: Function, services: AwsContainer) -> Call:
-    if function.step in PARSING_STEPS:
+    if not function.steps:
+        return _OTHERS[function.name](services)
+    if function.steps[0] in PARSING_STEPS:
         services.mailroom.parser.warm()
-    if function.step:
-        return partial(
-            _placed,
-            steps_of(services, answering_of(services))[function.step],
-            services,
-            settled=function.step == "Reply",
-        )
-    return _OTHERS[function.name](services)
+    steps = steps_of(services, answering_of(services))
+    calls = {step: partial(_placed, steps[step], services, settled=step == "Reply") for step in function.steps}
+    first = calls[function.steps[0]]
+    return first if len(calls) == 1 else partial(_asked_for, calls, first)
+
+
+def _asked_for(calls: Mapping[str, Call], first: Call, event: Any) -> Any:  # noqa: ANN401 - JSON
+    """Call the step of the workflow's state. An execution that began before they shared a function tells none."""
+    step = event.get("step")
+    if step is None:
+        return first(event)
+    if step not in calls:
+        raise Permanent(f"this function does not do {step}; it does {', '.join(calls)}")
+    return calls[step](event)
 
 
 def _placed(call: Call, services: AwsContainer, event: Any, *, settled: bool) -> Any:  # noqa: ANN401 - JSON

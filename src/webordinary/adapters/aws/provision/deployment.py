@@ -286,7 +286,7 @@ def provision_all(
     report(f"buckets {raw_bucket}, {store_bucket} and {names.sites_bucket(plan.account_id)} are there")
     code = upload_code(clients, plan.package, store_bucket, plan.runtime)
     arns = ensure_functions(tools, code, plan.role_arn, plan.environment, report)
-    step_arns = {one.step: arns[one.name] for one in STEP_FUNCTIONS if one.step}
+    step_arns = {step: arns[one.name] for one in STEP_FUNCTIONS for step in one.steps}
     machine, made = ensure_state_machine(clients.stepfunctions, for_aws(step_arns), plan.role_arn)
     report(f"workflow {names.STATE_MACHINE} is {'made' if made else 'there'}")
     ensure_async_rules(tools, _queue_arn(clients, names.DEAD_LETTERS))

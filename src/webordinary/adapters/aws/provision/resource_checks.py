@@ -176,13 +176,12 @@ def _workflow(clients: Clients, tools: Tools, machine_arn: str) -> CheckResult:
     try:
         deployed = clients.stepfunctions.describe_state_machine(stateMachineArn=machine_arn)["definition"]
         arns = {
-            one.step: tools.functions.get_function_configuration(FunctionName=one.name)["FunctionArn"]
+            one: tools.functions.get_function_configuration(FunctionName=one.name)["FunctionArn"]
             for one in STEP_FUNCTIONS
-            if one.step
         }
     except ClientError as problem:
         return _flow_absent(problem, f"workflow {names.STATE_MACHINE}, or a lambda of it,")
-    if json.loads(deployed) != json.loads(for_aws(arns)):
+    if json.loads(deployed) != json.loads(for_aws({step: arn for one, arn in arns.items() for step in one.steps})):
         return broken(f"workflow {names.STATE_MACHINE} is not this version's", UPDATE)
     return good(f"workflow {names.STATE_MACHINE} is this version's")
 
