@@ -162,7 +162,11 @@ class RightsHarness:
 
 def walk(harness: RightsHarness) -> None:
     """All that may happen to mails, so that every function makes every call that it knows."""
-    first = harness.mail("Set the title to Spring Sale.\n\nOn Monday we wrote:\n" + "> We make pots.\n" * 2000, PICTURE)
+    first = harness.mail(
+        "Set the title to Spring Sale.\n\nOn Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:\n"
+        + "> We make pots.\n" * 2000,
+        PICTURE,
+    )
     job_id, thread_id = _through(harness, first)
     harness.work()
     harness.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
