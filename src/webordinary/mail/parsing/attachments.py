@@ -156,7 +156,12 @@ _TEXT_ENDINGS = {".csv": CSV, ".md": MARKDOWN, ".markdown": MARKDOWN}
 _ACTIVE = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|!doctype|svg|html|script|!--)", re.I)
 
 # Refusals worth more than "we cannot use this".
+_ELSEWHERE = {
+    "message/external-body": "it is not in the mail, which only says where it is; attach the file itself",
+    "message/partial": "it is a piece of a mail that was cut in several; send the mail in one piece",
+}
 _REFUSED = (
+    (re.compile(rb"\s*-----BEGIN PGP MESSAGE-----"), "it is encrypted, and we have no key to it; send it unencrypted"),
     (_ACTIVE, "it is a web or SVG file, which can carry programs; send drawings as PNG, JPEG or PDF"),
     (re.compile(rb"x\x9f\x3e\x22"), "Outlook packed it as winmail.dat; send the mail as plain text or HTML"),
     (re.compile(rb"MZ|\x7fELF|#!|\xca\xfe\xba\xbe"), "it is a program, and we take none"),
@@ -248,7 +253,7 @@ def extract(
     raw: bytes, prepare: PreparePhoto, copy: PreparePhoto | None = None
 ) -> Iterator[ExtractedFile | RefusedAttachment]:
     """The files of a mail in their order, one at a time; the same each time. `copy` makes the WebP copies."""
-    files = take_apart(raw).files[:MAX_ATTACHMENTS]
+    files = take_apart(raw).all_files[:MAX_ATTACHMENTS]
     return (_extracted(part, stem, prepare, copy) for part, stem in zip(files, _unique_stems(files), strict=True))
 
 
@@ -256,6 +261,8 @@ def _extracted(
     part: Part, stem: str, prepare: PreparePhoto, copy: PreparePhoto | None
 ) -> ExtractedFile | RefusedAttachment:
     data = part.data
+    if reason := _ELSEWHERE.get(part.media_type) or ("" if data.strip() else "it is empty; send it again"):
+        return RefusedAttachment(_shown(part.name), reason)
     if len(data) > MAX_ATTACHMENT_BYTES:
         size, allowed = len(data) // 2**20, MAX_ATTACHMENT_BYTES // 2**20
         return RefusedAttachment(_shown(part.name), f"it has {size} MB and we take {allowed} MB; send it smaller")

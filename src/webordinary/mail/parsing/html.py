@@ -185,7 +185,10 @@ class _TextWriter:
     def lines(self) -> list[Line]:
         self.end_line()
         first = next((n for n, line in enumerate(self._lines) if line.text), len(self._lines))
-        return self._lines[first:]
+        found = self._lines[first:]
+        if all(line.text.startswith(">") for line in found if line.text):  # no quote: its writer indented all of it
+            return [Line(line.text.removeprefix(">").removeprefix(" "), "i") for line in found]
+        return found
 
 
 class _Walk:

@@ -66,7 +66,7 @@ def body_text(parts: Parts) -> str:
 
 def body_lines(parts: Parts) -> list[Line]:
     """What the customer's mail program shows, line by line."""
-    return list(_bounded(_lines_of(_shown(parts.texts), picture_names(parts.files))))
+    return list(_bounded(_lines_of(_shown(parts.texts), picture_names(parts.all_files))))
 
 
 def _shown(texts: Sequence[Part]) -> list[Part]:
@@ -180,8 +180,8 @@ def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:
         text=reply.text,
         elided=reply.elided,
         command=wish[0] if wish else command_of(reply.text, subject, author),
-        attachment_count=accepted_count(parts.files),
-        refused_attachments=surplus(parts.files),
+        attachment_count=accepted_count(parts.all_files),
+        refused_attachments=surplus(parts.all_files),
     )
 
 

@@ -10,9 +10,12 @@ import binascii
 import quopri
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.errors import MessageError
 from email.message import Message
+from email.utils import collapse_rfc2231_value
+from itertools import islice
+from typing import Any
 
 from webordinary.mail.parsing.headers import (
     MAX_FIELD_BYTES,
@@ -117,6 +120,20 @@ _SMALL = 4096
 _TEXTS = ("text/plain", "text/html", "text/enriched", "text/richtext")
 _TEXT_TYPE = re.compile(r"\s*text/(?:plain|html)\b", re.I)
 """Also without the semicolon that should follow."""
+_MULTIPART = re.compile(r"\s*multipart\b\s*(?:/\s*([a-z0-9.+-]{1,40}))?[\s,;]*", re.I)
+"""The same: `multipart/mixed boundary=x`."""
+_BOUNDARY_LINE = re.compile(rb"^--([^\r\n]{1,200}?)[ \t]*\r?\n(?=content-[a-z-]{1,40}[ \t]*:)", re.I | re.M)
+"""Where a declared boundary is missing or wrong: a delimiter with the header of a part below it."""
+_SEARCHED = 64 * 1024
+_HEADER_BELOW = re.compile(rb"(?:\r?\n){1,3}(?=content-[a-z-]{1,40}[ \t]*:)", re.I)
+_ENCODING = re.compile(r"[\s\"'(]*([a-z0-9_-]+)")
+_ENCODINGS = {"base-64": "base64", "base_64": "base64", "b64": "base64", "quoted_printable": "quoted-printable"}
+_BINARY_TYPES = {"application", "audio", "image", "video"}
+_BINARY = re.compile(rb"\x89PNG\r|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftyp|%PDF-|PK\x03\x04", re.S)
+_BASE64_LINE = re.compile(rb"\s*[A-Za-z0-9+/]{60,76}\r?\n")
+_UUENCODED_FILE = re.compile(
+    rb"^begin [0-7]{3,4} ([^\r\n]{1,200})\r?\n(?:[ -`]{1,90}\r?\n)*+\r?\n?end[ \t]*(?:\r?\n|\Z)", re.M
+)
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([a-z0-9._-]{1,40})", re.I)
 _LF = 10
 
@@ -148,6 +165,12 @@ class Part:
         return _decoded(self.encoded, self.encoding)
 
     @property
+    def is_binary(self) -> bool:
+        """A picture or a document that is declared as a text."""
+        start = replace(self, encoded=self.encoded[:_SMALL]) if len(self.encoded) > _SMALL else self
+        return _BINARY.match(start.data) is not None
+
+    @property
     def is_blank(self) -> bool:
         """Nothing but white space."""
         return len(self.encoded) < _SMALL and not self.data.strip()
@@ -172,6 +195,13 @@ class Parts:
 
     texts: tuple[Part, ...]
     files: tuple[Part, ...]
+    forwarded: tuple[Part, ...] = ()
+    """Files in a mail that is attached."""
+
+    @property
+    def all_files(self) -> tuple[Part, ...]:
+        """The files of the mail, then those in attached mails."""
+        return self.files + self.forwarded
 
 
 def take_apart(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> Parts:
@@ -190,17 +220,39 @@ def take_apart(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> Parts:
 def _sorted_parts(raw: bytes, leaves: Iterator[_Entity]) -> Parts:
     texts: list[Part] = []
     files: list[Part] = []
+    forwarded: list[Part] = []
     for leaf in leaves:
         part = leaf.part(raw)
         if part.media_type in _SIGNATURES:
             continue
         disposition = str(leaf.fields.get("content-disposition", "")).strip().lower()
-        is_text = part.media_type in _TEXTS and not part.name
-        (texts if is_text and not disposition.startswith("attach") else files).append(part)
-    return Parts(
-        texts=tuple(texts),
-        files=tuple(part for part in files if not part.is_blank),
-    )
+        is_text = part.media_type in _TEXTS and not part.name and not disposition.startswith("attach")
+        if leaf.is_forwarded:
+            forwarded += [] if is_text else [part]  # a text stands in the attached mail, which is a file itself
+        elif is_text and not part.is_binary:
+            for piece in _without_uuencoded(part):
+                (files if piece.name else texts).append(piece)
+        else:
+            files.append(part)
+    named = [tuple(part for part in found if part.name or not part.is_blank) for found in (files, forwarded)]
+    return Parts(tuple(texts), *named)
+
+
+def _without_uuencoded(text: Part) -> Iterator[Part]:
+    """A text, and the files that an old mail program wrote into it."""
+    at, encoded = 0, text.encoded
+    if text.media_type == "text/plain" and text.encoding not in ("base64", "quoted-printable"):
+        for found in islice(_UUENCODED_FILE.finditer(encoded), DEFAULT_LIMITS.multiparts):
+            yield replace(text, encoded=encoded[at : found.start()])
+            name = found[1].decode("utf-8", "replace")
+            yield Part("application/octet-stream", name, encoded[slice(*found.span())], "x-uuencode")
+            at = found.end()
+    if at < len(encoded) or not at:
+        yield replace(text, encoded=encoded[at:])
+
+
+def _repaired(kind: re.Match[str]) -> str:
+    return f"multipart/{kind[1] or 'mixed'}; "
 
 
 class _Entity:
@@ -209,24 +261,28 @@ class _Entity:
     def __init__(self, headers: Headers, span: tuple[int, int], default_type: str = "text/plain") -> None:
         self.span = span
         self.choice = 0
+        self.is_forwarded = False
+        """Is it in an attached mail?"""
         self.fields = Message()  # knows quoting, RFC 2231 and what mail programs write instead
         self.fields.set_default_type(default_type)
         for name in ("content-type", "content-disposition", "content-transfer-encoding", "content-id"):
             if value := headers.first(name):
-                self.fields[name] = value
-        if self.fields.get_content_type() not in _TEXTS and (bare := _TEXT_TYPE.match(headers.first("content-type"))):
+                self.fields[name] = _MULTIPART.sub(_repaired, value, count=1) if name == "content-type" else value
+        given = " ".join(headers.all("content-type")).lower()
+        if self.fields.get_content_type() not in _TEXTS and (bare := _TEXT_TYPE.match(given)):
             self.fields.set_type(bare[0].lower())
-        if self.fields.get_content_maintype() == "multipart" and not self.boundary():
-            self.fields.set_type("text/plain")
+        self.declares_parts = self.fields.get_content_maintype() == "multipart"
+        self.may_begin_with_parts = not given or "multipart" in given or "boundary" in given
 
     def boundary(self) -> bytes:
-        """Empty where it has no parts."""
-        if self.fields.get_content_maintype() != "multipart":
-            return b""
-        return (self.fields.get_boundary() or "").encode("utf-8", "replace")
+        """Empty where it has no parts, or does not name it."""
+        return (self.fields.get_boundary() or "").encode("utf-8", "replace") if self.declares_parts else b""
 
     def part(self, raw: bytes) -> Part:
-        fields, encoding = self.fields, str(self.fields.get("content-transfer-encoding", "")).strip().lower()
+        fields, named = self.fields, _ENCODING.match(str(self.fields.get("content-transfer-encoding", "")).lower())
+        encoding = _ENCODINGS.get(named[1], named[1]) if named else ""
+        if fields.get_content_maintype() in _BINARY_TYPES and _BASE64_LINE.match(raw, *self.span):
+            encoding = "base64"  # whatever its header says
         flowed = str(fields.get_param("format", "") or "").lower() == "flowed"
         joins = str(fields.get_param("delsp", "") or "").lower() == "yes"
         charset, encoded = str(fields.get_content_charset() or ""), memoryview(raw)[slice(*self.span)]
@@ -237,9 +293,15 @@ class _Entity:
     def _name(self) -> str:
         unnamed = "mail.eml" if self.fields.get_content_maintype() == "message" else ""
         try:
-            return decode_words(str(self.fields.get_filename() or unnamed))
+            return decode_words(self._extended_name() or str(self.fields.get_filename() or unnamed))
         except PARSER_RAISES:
             return "unnamed"
+
+    def _extended_name(self) -> str:
+        """`filename*`, which counts before a plain `filename` beside it (RFC 6266)."""
+        given: list[tuple[str, Any]] = self.fields.get_params([], header="content-disposition")
+        coded = [value for field, value in given if field.lower() == "filename" and isinstance(value, tuple)]
+        return collapse_rfc2231_value(coded[0]) if coded else ""
 
 
 class _Walk:
@@ -251,10 +313,12 @@ class _Walk:
 
     def leaves(self, entity: _Entity, depth: int = 0) -> Iterator[_Entity]:
         """Depth first, in the order a reader sees them; an attached mail stays one leaf."""
-        boundary = entity.boundary()
-        pieces = self._pieces(entity.span, boundary) if boundary else []
+        pieces = self._pieces_of(entity)
         if not pieces:
+            if entity.declares_parts and not depth:
+                entity.fields.set_type("text/plain")
             yield entity
+            yield from self._forwarded(entity, depth)
             return
         self._multiparts += 1
         at_most(self._multiparts, self._limits.multiparts, "nested parts")
@@ -263,8 +327,32 @@ class _Walk:
         default_type = "message/rfc822" if entity.fields.get_content_subtype() == "digest" else "text/plain"
         for piece in pieces:
             part = self._entity(piece, default_type)
-            part.choice = choice
+            part.choice, part.is_forwarded = choice, entity.is_forwarded
             yield from self.leaves(part, depth + 1)
+
+    def _forwarded(self, entity: _Entity, depth: int) -> Iterator[_Entity]:
+        """The files in an attached mail: they came with this one, too."""
+        encoding = str(entity.fields.get("content-transfer-encoding", "")).strip().lower()
+        if entity.fields.get_content_type() != "message/rfc822" or encoding in ("base64", "quoted-printable"):
+            return
+        inner = self._entity(entity.span, "text/plain")
+        inner.is_forwarded = True
+        if inner.span[0] > entity.span[0]:  # it begins with a header
+            at_most(depth, self._limits.depth, "levels of nested parts")
+            yield from self.leaves(inner, depth + 1)
+
+    def _pieces_of(self, entity: _Entity) -> list[tuple[int, int]]:
+        """By the boundary that the header names, else by the one that its body shows."""
+        boundary = entity.boundary()
+        if boundary and (pieces := self._pieces(entity.span, boundary)):
+            return pieces
+        start, end = entity.span
+        shown = None
+        if entity.declares_parts:
+            shown = _BOUNDARY_LINE.search(self._raw, start, min(end, start + _SEARCHED))
+        elif entity.may_begin_with_parts:
+            shown = _BOUNDARY_LINE.match(self._raw, start, end)
+        return self._pieces(entity.span, shown[1]) if shown else []
 
     def _pieces(self, span: tuple[int, int], boundary: bytes) -> list[tuple[int, int]]:
         """What stands between the delimiter lines; the line end before a delimiter belongs to it."""
@@ -275,9 +363,7 @@ class _Walk:
                 pieces.append((start, max(start, before)))
                 self._parts += 1
                 at_most(self._parts, self._limits.parts, "parts")
-            if closes:
-                return pieces
-            start = after
+            start = -1 if closes else after  # some programs write on below the last delimiter
         return [*pieces, (start, span[1])] if start >= 0 else pieces
 
     def _delimiters(self, span: tuple[int, int], mark: bytes) -> Iterator[tuple[int, int, bool]]:
@@ -291,6 +377,8 @@ class _Walk:
 
     def _entity(self, span: tuple[int, int], default_type: str) -> _Entity:
         start, end = span
+        if below := _HEADER_BELOW.match(self._raw, start, end):
+            start = below.end()
         lines = _HEADER_LINES.match(self._raw, start, min(end, start + self._limits.header_bytes))
         body = lines.end() if lines else start
         self._header_bytes += body - start

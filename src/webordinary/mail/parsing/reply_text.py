@@ -49,6 +49,8 @@ _ABOVE = tuple(tuple(phrase.split("…")) for phrase in alternatives("above"))
 _THIS_LINE = tuple({pieces[-1] for pieces in _ABOVE})
 _TITLE_AND_HEADER = re.compile(r"[-=_]{2,60}+\s?([^-=_]{4,60})[-=_]{2,60}+\s*(?=\S)")
 """A phone puts the title of the history and its header on one line."""
+_FRAMED = re.compile(r">>>\s?([^>].{2,200}?)\s?>>>$")
+"""GroupWise: `>>> Ann <ann@shop.example> 1/5/2023 10:20 AM >>>`."""
 MAX_DELIMITER = 200
 DEVICE = re.compile(rf"(?i)^[\s*<(_[]{{0,4}}{any_of('device')}[\s*.>)_\]]{{0,8}}$")
 _LINK = re.compile(r"\[([^\[\]]{1,100})\]\(http[^()\s]{1,300}\)|[\s<(]{0,2}https?:[^\s<>()]{1,300}[>)]?")
@@ -68,6 +70,8 @@ def letter_of(line: str) -> str:
     line = line.strip()
     if len(line) > MAX_LINE:
         return "q" if QUOTE.match(line) else "t"
+    if (framed := _FRAMED.match(line)) and (is_dated(framed[1]) or _ADDRESS.search(framed[1])):
+        return "b"
     found = next((letter for letter, pattern in _TABLE if pattern.match(line)), "") or _delimits(line)
     if not found and "http" in line and DEVICE.match(_LINK.sub(r"\1", line)):
         found = "s"
