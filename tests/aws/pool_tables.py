@@ -23,7 +23,7 @@ from webordinary.adapters.aws.pool.claim_requests import (  # noqa: E402
     SqsClaimRequests,
 )
 from webordinary.adapters.aws.pool.claim_table import ClaimTable  # noqa: E402
-from webordinary.adapters.aws.pool.claims import AwsClaims  # noqa: E402
+from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases  # noqa: E402
 from webordinary.adapters.aws.pool.dead_letters import (  # noqa: E402
     AwsDeadLetters,
     AwsInterruptions,
@@ -34,7 +34,6 @@ from webordinary.adapters.aws.pool.jobs import (  # noqa: E402
     AwsPendingCallbacks,
 )
 from webordinary.adapters.aws.pool.ledger import AwsLedger  # noqa: E402
-from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases  # noqa: E402
 from webordinary.adapters.aws.pool.queues import (  # noqa: E402
     AwsInterrupts,
     Queues,

@@ -18,7 +18,7 @@ from tests.unit.lambdas.harness import LambdaHarness
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import MAX_TRIES, connect
 from webordinary.adapters.aws.dynamo import epoch, from_item, to_item
-from webordinary.adapters.aws.pool.project_leases import OPERATOR_SECONDS
+from webordinary.adapters.aws.pool.claims import OPERATOR_SECONDS
 from webordinary.adapters.aws.provision.shapes import TABLES, create_tables
 from webordinary.compose.aws import LoggedEvents
 from webordinary.model.claims import StartedJob

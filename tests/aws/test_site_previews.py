@@ -15,8 +15,11 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.site_bucket import Requests, SiteBucket, fill  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
-from webordinary.adapters.aws.site.previews import EXPIRES, FRESH  # noqa: E402
-from webordinary.adapters.aws.site.releases import S3Releases  # noqa: E402
+from webordinary.adapters.aws.site.releases import (  # noqa: E402
+    EXPIRES,
+    FRESH,
+    S3Releases,
+)
 from webordinary.jobs.site_files import Stage  # noqa: E402
 
 BEGAN = datetime(2026, 4, 1, 9, 0, tzinfo=UTC)

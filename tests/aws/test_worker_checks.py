@@ -16,7 +16,7 @@ needs_extra("boto3", "aws")
 from tests.aws.recorded import Recorded
 from tests.aws.test_preflight import TARGET, intent
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.provision.worker_checks import WorkerChecks
+from webordinary.adapters.aws.provision.resource_checks import WorkerChecks
 from webordinary.model.checks import CheckResult, Verdict
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -23,7 +23,7 @@ from tests.acceptance.killing import kill_tree
 from tests.acceptance.waiting import replies, text_of
 from tests.conftest import Up
 from tests.processes import stop_between_writes
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import SqliteEventLog
 from webordinary.mail.write import CustomerMail, write_mail
@@ -243,8 +243,8 @@ class Writer:
         references = (root,) if root else ()
         letter = CustomerMail(self.address, MAILBOX, subject, text, (), message_id, root, references)
         raw, up = write_mail(letter, datetime.now(UTC)), self.harness.up
-        answer = smtp_client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
-        self.email_id = smtp_client.email_id_in(answer)
+        answer = transports.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
+        self.email_id = transports.email_id_in(answer)
         return message_id
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:

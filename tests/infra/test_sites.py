@@ -12,7 +12,7 @@ from tests.infra.templates import Resource, Stack, Templates, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 from webordinary.adapters.aws.site.own_domains import OWN_DOMAINS, OWN_DOMAINS_ADDRESS, OWN_DOMAINS_GROUP
-from webordinary.adapters.aws.site.previews import EXPIRES
+from webordinary.adapters.aws.site.releases import EXPIRES
 from webordinary.model.errors import InvalidName
 from webordinary.model.names import ProjectUser, may_name_a_project
 

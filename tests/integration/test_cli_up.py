@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import Up
 from tests.integration.test_smtp_intake import letter
 from tests.processes import children_of, wait_gone
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 from webordinary.entrypoints.cli.up import require_writable
 from webordinary.operations.sample import make_origin
 
@@ -105,7 +105,7 @@ def others_may_read(folder: Path) -> list[Path]:
 def test_nothing_in_the_data_folder_is_readable_by_other_users(start_up: StartUp) -> None:
     up = start_up("--workers", "1", umask=0o022)
     sent = letter("change the title to Spring Sale")
-    smtp_client.send(sent, "scott@example.com", "edit@localhost", up.smtp_host, up.smtp_port)
+    transports.send(sent, "scott@example.com", "edit@localhost", up.smtp_host, up.smtp_port)
     workers_of(up, 1)
     assert others_may_read(up.data) == []
     assert up.stop() == 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.unit.dashboard.tables import NOON, DashboardTables
-from webordinary.entrypoints.dashboard import stream
+from webordinary.entrypoints.dashboard import pages
 from webordinary.entrypoints.dashboard.ports import EventFeed
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.running import bound
@@ -97,15 +97,15 @@ def test_a_page_that_was_away_hears_what_it_missed(world: DashboardTables, live:
 
 
 def test_a_page_far_behind_is_told_to_look_afresh(world: DashboardTables, live: Live) -> None:
-    for _ in range(stream.BATCH):
+    for _ in range(pages.BATCH):
         world.event("ClaimRequested", None, 0)
     with live.visit("/events?after=0") as answer:
         message = next(m for m in messages(answer) if "data" in m)
-    assert message == {"event": "behind", "id": str(stream.BATCH), "data": "{}"}
+    assert message == {"event": "behind", "id": str(pages.BATCH), "data": "{}"}
 
 
 def test_a_quiet_stream_still_beats(world: DashboardTables, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(pages, "HEARTBEAT_SECONDS", 0.01)
     with live.visit("/events") as answer:
         assert {"": "still here"} in [next(messages(answer)) for _ in range(2)]
 

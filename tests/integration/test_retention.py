@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Up
 from tests.harness.embedded import EmbeddedHarness, open_harness
 from tests.integration.test_smtp_intake import letter
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.compose.background import forget_mails
 from webordinary.mail.outbox import deliver_due
@@ -162,7 +162,7 @@ def test_strangers_are_told_to_come_again_when_their_quota_is_full_and_a_custome
         raw = letter("x " * (size // 2), message_id=f"<{number}@example.org>").replace(
             b"scott@example.com", sender.encode()
         )
-        return smtp_client.send(raw, sender, "edit@localhost", up.smtp_host, up.smtp_port)
+        return transports.send(raw, sender, "edit@localhost", up.smtp_host, up.smtp_port)
 
     assert "accepted" in send(1, "stranger@example.org")
     assert "accepted" in send(2, "stranger@example.org")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.harness.intake import IntakeHarness
 from tests.integration.test_smtp_intake import connect, harness, letter, server_of
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 
 __all__ = ["harness"]
 SCOTT = "scott@example.com"
@@ -91,7 +91,7 @@ def test_32_connections_that_send_40_mb_each_take_at_most_400_mb_and_another_cus
         try:
             for _ in blocks:
                 assert sent.acquire(timeout=200)
-            said = smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", intake.port)
+            said = transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", intake.port)
         finally:
             go_on.set()
         codes = [answer.result()[:3] for answer in answers]
@@ -122,7 +122,7 @@ def test_clients_that_hang_up_while_their_mail_is_stored_leave_no_memory_behind(
             for _ in range(30):
                 sock.sendall(FLOODS["full lines"])
             sock.sendall(b".\r\n")
-    assert "accepted as" in smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", intake.port)
+    assert "accepted as" in transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", intake.port)
     assert intake.memory_mb("VmHWM") - before <= 400
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.certificates import Certificate, certificate
 from tests.harness.intake import IntakeHarness
 from tests.photos import picture
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
 from webordinary.entrypoints.smtp import SenderRates, SmtpServer, SmtpSettings
@@ -69,7 +69,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def test_an_accepted_mail_is_on_disk_and_announced(harness: IntakeHarness, server: SmtpServer) -> None:
-    said = smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    said = transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     (email_id,) = harness.started
     assert email_id[:16] in said
     stored = harness.mails.load(email_id)
@@ -81,7 +81,7 @@ def test_an_accepted_mail_is_on_disk_and_announced(harness: IntakeHarness, serve
 
 def test_a_mail_that_comes_twice_is_accepted_twice_and_started_once(harness: IntakeHarness, server: SmtpServer) -> None:
     for _ in range(2):
-        smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     assert len(harness.started) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_mail_without_message_id_is_recognised_when_it_comes_again(
 ) -> None:
     for text in ("one", "one", "two"):
         raw = letter(text, message_id="")
-        smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
     assert len(harness.started) == 2
 
 
@@ -105,7 +105,7 @@ def test_each_recipient_gets_a_mail_of_its_own(harness: IntakeHarness, server: S
 @pytest.mark.parametrize("stranger", ["someone@example.com", "edit@example.com", "editor@localhost", "edit"])
 def test_mail_for_others_is_not_relayed(harness: IntakeHarness, server: SmtpServer, stranger: str) -> None:
     with pytest.raises(Permanent, match=r"550.*write to edit@localhost"):
-        smtp_client.send(letter(), SCOTT, stranger, "127.0.0.1", server.port)
+        transports.send(letter(), SCOTT, stranger, "127.0.0.1", server.port)
     assert harness.started == []
 
 
@@ -126,7 +126,7 @@ def test_an_answer_repeats_no_control_characters(server: SmtpServer) -> None:
 
 
 def test_a_bounce_may_come_in(harness: IntakeHarness, server: SmtpServer) -> None:
-    smtp_client.send(letter(), "", "edit@localhost", "127.0.0.1", server.port)
+    transports.send(letter(), "", "edit@localhost", "127.0.0.1", server.port)
     assert harness.mails.load(harness.started[0]).envelope.mail_from == ""
 
 
@@ -144,7 +144,7 @@ def test_what_is_too_big_is_refused_as_announced(harness: IntakeHarness, tmp_pat
             smtp.mail(SCOTT)
             smtp.rcpt("edit@localhost")
             assert smtp.data(letter("x " * 100_000))[0] == 552
-        smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
     assert len(harness.started) == 1
@@ -178,7 +178,7 @@ def test_connections_are_bounded(harness: IntakeHarness) -> None:
 
 def test_a_line_longer_than_the_standard_allows_is_taken(harness: IntakeHarness, server: SmtpServer) -> None:
     raw = letter() + b"y" * 20_000 + b"\r\n"
-    smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    transports.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
     assert harness.mails.load(harness.started[0]).raw == raw
 
 
@@ -190,7 +190,7 @@ def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(harness: 
     server.start()
     try:
         with pytest.raises(Transient, match="451"):
-            smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+            transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
 
@@ -202,7 +202,7 @@ def test_a_mail_is_accepted_even_if_nobody_can_be_told(harness: IntakeHarness) -
     server = SmtpServer(SmtpSettings(EDIT, port=0), harness.accept, deaf, lambda: NOON)
     server.start()
     try:
-        smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
     assert len(harness.mails.without_workflow(10)) == 1
@@ -219,7 +219,7 @@ def test_nobody_listening_is_said_plainly() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))  # and nobody else can listen there meanwhile
         with pytest.raises(Transient, match="webordinary up"):
-            smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", deaf.getsockname()[1])
+            transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", deaf.getsockname()[1])
 
 
 def test_stopping_finishes_the_mail_that_is_being_stored(harness: IntakeHarness) -> None:
@@ -295,10 +295,10 @@ def test_a_full_disk_sends_mail_back_and_leaves_nothing(
     server.start()
     try:
         with pytest.raises(Transient, match="452"):
-            smtp_client.send(letter("x " * 1_000_000), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+            transports.send(letter("x " * 1_000_000), SCOTT, "edit@localhost", "127.0.0.1", server.port)
         assert files_in(small_disk) == []
         assert full.mails.without_workflow(10) == ()
-        smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
         db.close()
@@ -317,10 +317,10 @@ def test_a_disk_too_full_for_the_row_leaves_no_file(small_disk: Path) -> None:
         raw = letter("small")
         _fill(filler, leave=len(raw) + 8192)
         with pytest.raises(Transient, match="452"):
-            smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+            transports.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
         assert files_in(small_disk) == []
         filler.unlink()
-        smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
         db.close()
@@ -482,10 +482,10 @@ def test_mails_of_one_sender_are_bounded_and_others_go_on(harness: IntakeHarness
     server.start()
     try:
         for number in range(2):
-            smtp_client.send(letter(str(number)), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+            transports.send(letter(str(number)), SCOTT, "edit@localhost", "127.0.0.1", server.port)
         with pytest.raises(Transient, match=r"450.*too many mails of this sender"):
-            smtp_client.send(letter("2"), SCOTT, "edit@localhost", "127.0.0.1", server.port)
-        smtp_client.send(letter("2"), "amelia@example.com", "edit@localhost", "127.0.0.1", server.port)
+            transports.send(letter("2"), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter("2"), "amelia@example.com", "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
     assert len(harness.started) == 3

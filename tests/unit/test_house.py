@@ -293,7 +293,6 @@ def test_the_source_and_the_docs_name_who_acts() -> None:
 
 
 SMALL_WITH_ONE_IMPORTER = {
-    "webordinary.adapters.files.smtp_client": "an outgoing protocol of its own, used by tests as well",
     "webordinary.adapters.otlp": "an adapter of a service outside, with an extra of its own",
     "webordinary.jobs.job": "the one place that reads mail for a job",
 }

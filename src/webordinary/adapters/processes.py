@@ -1,4 +1,7 @@
-"""Programs run to their end: own process group, bounded time and output, asked before they are killed."""
+"""Programs run to their end: own process group, bounded time and output, asked before they are killed.
+
+And which files of a Python or Node installation they need: never the whole prefix, which may be a home folder.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -176,3 +179,51 @@ def _code(child: subprocess.Popen[bytes], cut_short: bool, deadline: float) -> i
     seen = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     assert seen is not None
     return seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status
+
+
+_PYTHON_PARTS = ("bin/python3*", "lib*/python3*", "lib*/libpython3*.so*")
+_SETTINGS = "pyvenv.cfg"
+
+
+def virtual_environment_of(program: Path) -> Path | None:
+    """The virtual environment in whose `bin` a program lies."""
+    return next((prefix for prefix in _prefixes(program) if (prefix / _SETTINGS).is_file()), None)
+
+
+def node_prefix_of(program: Path) -> Path | None:
+    """The prefix of the Node installation in whose `bin` or global packages a program lies."""
+    packages = (folder.parent.parent for folder in program.parents if folder.parts[-2:] == ("lib", "node_modules"))
+    known = (*_prefixes(program), *packages)
+    return next((prefix for prefix in known if (prefix / "lib/node_modules/npm").is_dir()), None)
+
+
+def python_prefix_of(program: Path) -> Path | None:
+    """The prefix of the Python installation in whose `bin` a program lies."""
+    return next((prefix for prefix in _prefixes(program) if any(prefix.glob("lib/python3*/os.py"))), None)
+
+
+def _prefixes(program: Path) -> tuple[Path, ...]:
+    return (program.parent.parent,) if program.parent.name == "bin" else ()
+
+
+def virtual_environment_files(folder: Path) -> Iterator[Path]:
+    """The environment itself, and the Python installation that it was made from."""
+    yield folder
+    for line in (folder / _SETTINGS).read_text(encoding="utf-8", errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and Path(value.strip()).is_absolute():
+            yield from python_files(Path(value.strip()).parent)
+
+
+def node_files(prefix: Path) -> Iterator[Path]:
+    """The interpreter and all global packages. `etc/npmrc`, which may hold a token, is not among them."""
+    yield prefix / "lib/node_modules"
+    if (prefix / "bin/node").exists():
+        yield prefix / "bin/node"
+
+
+def python_files(prefix: Path) -> Iterator[Path]:
+    """The interpreter, its standard library and what was installed into it; nothing of the machine's own Python."""
+    if not prefix.resolve().is_relative_to("/usr"):
+        for part in _PYTHON_PARTS:
+            yield from sorted(prefix.glob(part))

@@ -19,7 +19,6 @@ from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients, config_of, connect, translated
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
-from webordinary.adapters.aws.mail.emulated import put_emulated_mail
 from webordinary.adapters.aws.mail.mails import (
     AwsAttachmentManifest,
     AwsConfirmations,
@@ -31,17 +30,16 @@ from webordinary.adapters.aws.mail.mails import (
     ses_id_of,
 )
 from webordinary.adapters.aws.mail.outbox import AwsOutbox, AwsUndelivered
-from webordinary.adapters.aws.mail.ses import SesTransport
+from webordinary.adapters.aws.mail.ses import SesTransport, put_emulated_mail
 from webordinary.adapters.aws.overview import AwsOverview, WorkflowSteps
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, ReconcilerProgress, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
-from webordinary.adapters.aws.pool.claims import AwsClaims
+from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters, AwsInterruptions
 from webordinary.adapters.aws.pool.job_table import JobTable, ToldOf, no_events
 from webordinary.adapters.aws.pool.jobs import AwsJobs, AwsPendingCallbacks
 from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
-from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, AwsOutputs, Queues, QueueUrls, SqsNotifier
 from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunctionsCallbacks, StepFunctionsEndings
 from webordinary.adapters.aws.provision.shapes import (

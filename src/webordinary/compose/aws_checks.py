@@ -13,12 +13,12 @@ from webordinary.adapters.aws.provision.account_checks import AccountChecks, Dns
 from webordinary.adapters.aws.provision.deployment import connect_tools
 from webordinary.adapters.aws.provision.preflight import ClientOf, DeploymentIntent
 from webordinary.adapters.aws.provision.resource_checks import (
+    WorkerChecks,
     bucket_checks,
     flow_checks,
     queue_checks,
     table_checks,
 )
-from webordinary.adapters.aws.provision.worker_checks import WorkerChecks
 from webordinary.compose.aws import AwsContainer, open_aws, state_machine_arn
 from webordinary.compose.checks import projects_checks
 from webordinary.config import Config

@@ -25,7 +25,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from webordinary.adapters.durable import make_folder
-from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files import transports
 from webordinary.adapters.files.liveness import LockFiles
 from webordinary.adapters.files.parser import ProcessParser, ProcessVerifier
 from webordinary.adapters.files.releases import FolderReleases
@@ -62,8 +62,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail import intake
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import ProofChain, TrustedPeers
-from webordinary.mail.authserv import PinnedProvider
-from webordinary.mail.dmarc import AlignedSignature, Dns
+from webordinary.mail.dmarc import AlignedSignature, Dns, PinnedProvider
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job
@@ -435,5 +434,5 @@ class WokenEngine:
 
 def send_by_smtp(config: Config, raw: bytes, mail_from: str, recipient: str) -> AcceptedMail:
     """Hand a mail to the SMTP intake that the settings name."""
-    answer = smtp_client.send(raw, mail_from, recipient, config.smtp_reachable, config.smtp_port)
-    return AcceptedMail(smtp_client.email_id_in(answer), intake.HERE_ALREADY not in answer, answer)
+    answer = transports.send(raw, mail_from, recipient, config.smtp_reachable, config.smtp_port)
+    return AcceptedMail(transports.email_id_in(answer), intake.HERE_ALREADY not in answer, answer)

@@ -13,7 +13,7 @@ from webordinary.mail.ports import Outbox, RawMails, Transport
 from webordinary.model.events import EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
-from webordinary.model.traces import SpanExporter, spans_of
+from webordinary.model.snapshot import SpanExporter, spans_of
 from webordinary.pool.ports import Jobs, Pool
 from webordinary.pool.reconciler import deliver_pending_callbacks
 from webordinary.workflow.answering import Answering

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.delivered import WaitingMail, delivery_of
-from webordinary.mail.intake import Accepted
+from webordinary.mail.intake import Accepted, WaitingMail, delivery_of
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Delivery, TransportKind

@@ -22,7 +22,7 @@ from tests.fakes.parser import InProcessParser
 from tests.harness.pool_records import PoolRecords
 from tests.harness.stores import TemporaryRawMails
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
-from webordinary.adapters.aws.mail.emulated import Reception, as_received
+from webordinary.adapters.aws.mail.ses import Reception, as_received
 from webordinary.adapters.aws.names import raw_bucket
 from webordinary.adapters.files.wake import EngineCallbacks
 from webordinary.adapters.sqlite.claims import SqliteClaims

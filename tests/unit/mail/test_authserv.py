@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.mail.letters import delivery
-from webordinary.mail.authserv import PinnedProvider, without_comments
+from webordinary.mail.dmarc import PinnedProvider, without_comments
 from webordinary.model.mail import TransportKind, TransportVerdicts
 
 PROVIDER = PinnedProvider(["mx.provider.example"], ["192.0.2.25"])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.events import EventRecorder
 from tests.unit.mail.letters import NOON
-from webordinary.adapters.files.smtp_client import email_id_in
+from webordinary.adapters.files.transports import email_id_in
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox

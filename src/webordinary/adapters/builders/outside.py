@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from webordinary.adapters.builders.plain import OutputSync
-from webordinary.adapters.installations import (
+from webordinary.adapters.processes import (
     node_files,
     node_prefix_of,
     python_files,

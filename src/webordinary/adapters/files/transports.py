@@ -1,4 +1,7 @@
-"""A Maildir as transport: each reply becomes one file, whatever crashes in between."""
+"""A Maildir as transport: each reply becomes one file, whatever crashes in between.
+
+`send` hands one mail over by SMTP: for `webordinary send` and for the page's form.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from webordinary.adapters.durable import disk_errors, make_folder, sync_folder, write_durably
+from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent, Transient, reason_of
 from webordinary.model.mail import Reply
@@ -146,3 +150,50 @@ class SigningTransport:
             words = f"replies cannot be signed with {self._key_file} ({reason_of(problem)}): correct dkim_key_file"
             raise Transient(words) from problem
         return signed
+
+
+TIMEOUT_SECONDS = 30.0
+_ACCEPTED = re.compile(r"accepted as ([0-9a-f]{64})")
+
+
+def send(raw: bytes, mail_from: str, rcpt: str, host: str, port: int) -> str:
+    """Hand over a mail and return the server's answer; raises Transient or Permanent with what to do."""
+    lines = with_crlf(raw)
+    try:
+        with smtplib.SMTP(host, port, local_hostname="localhost", timeout=TIMEOUT_SECONDS) as client:
+            return _hand_over(client, lines, mail_from, rcpt)
+    except smtplib.SMTPResponseException as problem:
+        raise _refused(problem.smtp_code, problem.smtp_error) from problem
+    except ConnectionRefusedError as problem:
+        raise Transient(f"nothing takes mail on {host}:{port}: start it with `webordinary up`") from problem
+    except (OSError, smtplib.SMTPException) as problem:
+        words = f"{host}:{port} broke off while taking the mail ({reason_of(problem)}): send it again"
+        raise Transient(words) from problem
+
+
+def email_id_in(answer: str) -> str:
+    """Which mail our own intake made of it, from the answer that `send` returned; empty: another server has it."""
+    found = _ACCEPTED.search(answer)
+    return found[1] if found else ""
+
+
+def _hand_over(client: smtplib.SMTP, lines: bytes, mail_from: str, rcpt: str) -> str:
+    client.ehlo_or_helo_if_needed()
+    size = [f"SIZE={len(lines)}"] if client.has_extn("size") else []
+    _expect(client.mail(mail_from, size))
+    _expect(client.rcpt(rcpt))
+    return _expect(client.data(lines)).decode("utf-8", "replace")
+
+
+def _expect(answer: tuple[int, bytes]) -> bytes:
+    code, words = answer
+    if not 200 <= code < 300:
+        raise smtplib.SMTPResponseException(code, words)
+    return words
+
+
+def _refused(code: int, words: bytes | str) -> Transient | Permanent:
+    said = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+    if 400 <= code < 500:
+        return Transient(f"the mail was not taken for now ({code} {said}): send it again later")
+    return Permanent(f"the mail was refused ({code} {said})")

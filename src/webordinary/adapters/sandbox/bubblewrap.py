@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.adapters.installations import python_files
+from webordinary.adapters.processes import python_files
 from webordinary.adapters.sandbox import inside
 from webordinary.model.errors import Permanent
 

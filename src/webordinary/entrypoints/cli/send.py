@@ -24,7 +24,7 @@ from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config, load_existing
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json
 from webordinary.jobs.site_files import Stage
-from webordinary.mail.delivered import delivery_of
+from webordinary.mail.intake import delivery_of
 from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError

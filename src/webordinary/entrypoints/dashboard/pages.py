@@ -1,14 +1,20 @@
-"""The pages that only show: read the system, make a view, print it."""
+"""The pages that only show: read the system, make a view, print it.
+
+And the live stream: server-sent events, one per stored event, resumed by Last-Event-ID.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from webordinary.entrypoints.dashboard import mail_view, views
 from webordinary.entrypoints.dashboard.hosts import SiteHost, site_address, split_host
@@ -21,7 +27,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail.confirm import without_token
 from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Attachment
-from webordinary.model.snapshot import MailDetail
+from webordinary.model.snapshot import MailDetail, TimelineEntry
 from webordinary.operations.ports import Overview
 
 PAGE_SIZE = 25
@@ -213,3 +219,58 @@ def _email_id(request: Request) -> str:
     if not EMAIL_ID.fullmatch(email_id):
         raise HTTPException(404, "There is no such mail.")
     return email_id
+
+
+HEARTBEAT_SECONDS = 15.0
+PACE_SECONDS = 0.1
+BATCH = 200
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class Stream:
+    """`GET /events`: says that something happened and to which mail; the page fetches what it needs."""
+
+    def __init__(self, dashboard: Dashboard, readers: Readers) -> None:
+        self._overview, self._feed, self._look = dashboard.overview, dashboard.feed, readers.look
+
+    async def open(self, request: Request) -> Response:
+        """Open a stream, if there are not too many already."""
+        if self._feed.full or self._feed.closed:
+            return PlainTextResponse("Too many pages are open; close one.", 503, {"Retry-After": "10"})
+        newest = await self._look(self._overview.last_seq)
+        asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        seq = min(int(asked), newest) if asked.isdecimal() and len(asked) < 19 else newest
+        return StreamingResponse(self._messages(seq), media_type="text/event-stream", headers=_HEADERS)
+
+    async def _messages(self, seq: int) -> AsyncIterator[str]:
+        with self._feed.stream():
+            yield "retry: 2000\n\n"
+            while True:
+                bell = self._feed.bell  # taken before the look, so that no event falls between
+                if self._feed.closed:
+                    return
+                entries = await self._look(self._overview.events_after, seq, BATCH)
+                if not entries:
+                    if not await _rung(bell):
+                        yield ": still here\n\n"
+                    continue
+                if len(entries) == BATCH:
+                    seq = await self._look(self._overview.last_seq)
+                    yield f"event: behind\nid: {seq}\ndata: {{}}\n\n"  # one fresh look replaces the rest
+                else:
+                    seq = entries[-1].seq
+                    yield "".join(map(_message, entries))
+                await asyncio.sleep(PACE_SECONDS)  # under load, many events share one look
+
+
+async def _rung(bell: asyncio.Event) -> bool:
+    try:
+        await asyncio.wait_for(bell.wait(), HEARTBEAT_SECONDS)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _message(entry: TimelineEntry) -> str:
+    data = json.dumps({"seq": entry.seq, "kind": entry.kind, "email_id": entry.email_id})
+    return f"id: {entry.seq}\ndata: {data}\n\n"
