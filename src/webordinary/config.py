@@ -288,6 +288,9 @@ class Config:
     oidc_client_secret: Annotated[str, Setting(text(), "secret of this console at that provider")] = field(
         default="", repr=False
     )
+    oidc_client_secret_file: Annotated[
+        str, Setting(file_path(), "file that holds this secret, read at each sign-in")
+    ] = ""
     oidc_claim: Annotated[
         str, Setting(choice("email", "sub"), "claim of the provider's token that is the name of the user here")
     ] = "email"
@@ -342,6 +345,7 @@ class Config:
     relay_port: Annotated[int, Setting(number(1, 65535), "port of that server")] = 587
     relay_user: Annotated[str, Setting(text(), "user name at that server; empty: no login")] = ""
     relay_password: Annotated[str, Setting(text(), "password at that server")] = field(default="", repr=False)
+    relay_password_file: Annotated[str, Setting(file_path(), "file that holds this password, read at each login")] = ""
     relay_starttls: Annotated[bool, Setting(flag(), "insist on TLS with that server")] = True
     dkim_key_file: Annotated[
         str, Setting(file_path(), "private key (PEM) that replies are signed with (DKIM); empty: the relay signs")
@@ -505,7 +509,7 @@ class Config:
         """
         problems: list[Problem] = []
         variables = env or {}
-        said = [*_from_platform(variables), *_from_secret_files(variables, problems), *_from_env(variables, problems)]
+        said = [*_from_platform(variables), *_from_credentials(variables, problems), *_from_env(variables, problems)]
         said += _from_flags(overrides or {})
         file = file or _file_beside_data(said)
         values: dict[str, object] = {}
@@ -547,7 +551,8 @@ class Config:
 
     def without_secrets(self) -> Self:
         """For workers, below which agents run: no password, and no setting that needs one."""
-        blank: dict[str, Any] = dict.fromkeys((*SECRETS, *_NEED_SECRETS), "")
+        files = (f"{name}_file" for name in SECRETS)
+        blank: dict[str, Any] = dict.fromkeys((*SECRETS, *files, *_NEED_SECRETS), "")
         return replace(self, **blank)
 
     def environment(self) -> dict[str, str]:
@@ -558,7 +563,7 @@ class Config:
 GivenValue = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
-_NEED_SECRETS = ("oidc_issuer", "relay_user", "imap_host", "push_secret_file", "dkim_key_file")
+_NEED_SECRETS = ("oidc_issuer", "relay_user", "imap_host", "dkim_key_file")
 _HINTS = get_type_hints(Config, include_extras=True)
 
 
@@ -598,21 +603,18 @@ def _from_platform(env: Mapping[str, str]) -> Iterator[GivenValue]:
             yield name, env[variable], variable
 
 
-def _from_secret_files(env: Mapping[str, str], problems: list[Problem]) -> Iterator[GivenValue]:
-    """A secret in a file: named by VARIABLE_FILE, or passed by systemd as a credential. VARIABLE itself wins."""
+def _from_credentials(env: Mapping[str, str], problems: list[Problem]) -> Iterator[GivenValue]:
+    """A secret that systemd passes as a credential. A variable, and the file of a secret, win."""
     for name in sorted(SECRETS):
-        file, source = env.get(variable_of(name) + "_FILE", ""), variable_of(name) + "_FILE"
-        if f"{name}_file" in NAMES or not file:  # a setting of its own is read where it is used
-            credential = Path(env.get("CREDENTIALS_DIRECTORY") or "/nonexistent", f"webordinary.{name}")
-            file, source = (str(credential), str(credential)) if credential.is_file() else ("", "")
-        if not file or variable_of(name) in env:
+        file = Path(env.get("CREDENTIALS_DIRECTORY") or "/nonexistent", f"webordinary.{name}")
+        if not file.is_file() or variable_of(name) in env or variable_of(f"{name}_file") in env:
             continue
         try:
-            with Path(file).open(encoding="utf-8") as opened:
-                yield name, opened.read(_MAX_TEXT + 2).rstrip("\r\n"), source
+            with file.open(encoding="utf-8") as opened:
+                yield name, opened.read(_MAX_TEXT + 2).rstrip("\r\n"), str(file)
         except (OSError, ValueError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "it is not text in UTF-8"
-            problems.append(Problem(name, source, f"the file of this secret cannot be read: {reason}"))
+            problems.append(Problem(name, str(file), f"the file of this secret cannot be read: {reason}"))
 
 
 def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[GivenValue]:
@@ -620,8 +622,6 @@ def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Given
         name = variable.removeprefix(PREFIX).lower()
         if name in NAMES:
             yield name, env[variable], variable
-        elif name.removesuffix("_file") in SECRETS:
-            continue  # read by _from_secret_files
         elif name not in NOT_SETTINGS and (meant := _meant(name)):  # a stranger may share our prefix
             problems.append(Problem(name[:80], variable, f"there is no such setting{meant}"))
 
@@ -671,8 +671,7 @@ def _contradictions(config: Config) -> Iterator[Problem]:
     if 0 < len(config.push_secret) < MIN_PUSH_SECRET:
         words = f"must have at least {MIN_PUSH_SECRET} characters; `openssl rand -hex 32` prints one"
         yield Problem("push_secret", "Config", words)
-    if config.relay_user and not (config.relay_host and config.relay_password):
-        yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
+    yield from _contradictions_of_secrets(config)
     yield from _contradictions_of_imap(config)
     if config.operator.lower() == config.mailbox:
         yield Problem("operator", "with mailbox", "must be another address: this one is read by WebOrdinary itself")
@@ -689,6 +688,15 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")
 
 
+def _contradictions_of_secrets(config: Config) -> Iterator[Problem]:
+    for name in ("relay_password", "oidc_client_secret"):
+        if getattr(config, name) and getattr(config, f"{name}_file"):
+            yield Problem(f"{name}_file", f"with {name}", "must be the only one of both")
+    if config.relay_user and not (config.relay_host and (config.relay_password or config.relay_password_file)):
+        words = "needs relay_host, and relay_password or relay_password_file"
+        yield Problem("relay_user", "with relay_host and its password", words)
+
+
 def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
     if config.public_url and urlsplit(config.public_url).path not in ("", "/"):
         yield Problem("public_url", "as it is", "must end after the host name: the page needs an address of its own")
@@ -698,8 +706,10 @@ def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
         )
     if config.forward_auth_header and not config.trusted_proxies:
         yield Problem("forward_auth_header", "with trusted_proxies", "needs the proxy's address there")
-    if config.oidc_issuer and not (config.oidc_client_id and config.oidc_client_secret and config.public_url):
-        yield Problem("oidc_issuer", "as it is", "needs oidc_client_id, oidc_client_secret and public_url")
+    oidc_secret = config.oidc_client_secret or config.oidc_client_secret_file
+    if config.oidc_issuer and not (config.oidc_client_id and oidc_secret and config.public_url):
+        words = "needs oidc_client_id, oidc_client_secret or oidc_client_secret_file, and public_url"
+        yield Problem("oidc_issuer", "as it is", words)
     issuer = urlsplit(config.oidc_issuer)
     if issuer.scheme == "http" and issuer.hostname not in ("127.0.0.1", "localhost"):
         yield Problem("oidc_issuer", "as it is", "must begin with https: what proves a user would travel in clear")

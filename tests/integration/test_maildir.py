@@ -12,12 +12,15 @@ from pathlib import Path
 import dkim
 import pytest
 from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from tests.fakes.events import EventRecorder
 from tests.processes import own_port
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
+from webordinary.compose.mailboxes import relay_password
+from webordinary.config import Config
 from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
@@ -146,6 +149,35 @@ def test_a_quota_or_a_suspended_account_means_wait_and_not_give_up(command: str,
                 RelayTransport(RelaySettings("127.0.0.1", port, "edit@localhost", timeout_seconds=30)).send(REPLY)
         finally:
             server.stop()
+
+
+def test_a_password_that_was_changed_in_its_file_is_used_at_the_next_login(tmp_path: Path) -> None:
+    given: list[bytes] = []
+
+    def checked(
+        _server: object, _session: object, _envelope: object, _mechanism: str, login: LoginPassword
+    ) -> AuthResult:
+        given.append(login.password)
+        return AuthResult(success=True)
+
+    file = tmp_path / "password"
+    with own_port() as port:
+        server = Controller(
+            Grudging("", ""), hostname="127.0.0.1", port=port, authenticator=checked, auth_require_tls=False
+        )
+        server.start()
+        try:
+            config = Config(relay_host="127.0.0.1", relay_user="me", relay_password_file=str(file))
+            settings = RelaySettings("127.0.0.1", port, "edit@localhost", user="me", password=relay_password(config))
+            for password in ("first", "second"):
+                file.write_text(f"{password}\n")
+                RelayTransport(settings).send(REPLY)
+            file.unlink()
+            with pytest.raises(Transient, match="cannot be read"):
+                RelayTransport(settings).send(REPLY)
+        finally:
+            server.stop()
+    assert given == [b"first", b"second"]
 
 
 @pytest.mark.needs("openssl")

@@ -120,7 +120,7 @@ class Console:
 
 
 def settings_of(issuer: str, claim: str = "email") -> OidcSettings:
-    return OidcSettings(issuer, CLIENT, SECRET, claim, f"{URL}/login/oidc/callback")
+    return OidcSettings(issuer, CLIENT, lambda: SECRET, claim, f"{URL}/login/oidc/callback")
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]
     access.users.put(ConsoleUser("olga@example.com", Role.OPERATOR, NOON), "")
     with serving(provider):
         settings = OidcSettings(
-            provider.issuer, CLIENT, SECRET, getattr(request, "param", "email"), f"{URL}/login/oidc/callback"
+            provider.issuer, CLIENT, lambda: SECRET, getattr(request, "param", "email"), f"{URL}/login/oidc/callback"
         )
         waiting = OidcProvider(settings)
         dashboard = world.dashboard(public_url=URL, access=access, oidc=waiting)

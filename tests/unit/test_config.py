@@ -91,7 +91,7 @@ def test_a_config_cannot_be_made_wrong() -> None:
 def test_settings_that_contradict_each_other_are_refused() -> None:
     assert "at most half" in problems(renew_seconds=40, lease_seconds=60)["renew_seconds"]
     assert "different ports" in problems(port=2525)["port"]
-    assert "needs both" in problems(relay_user="me")["relay_user"]
+    assert "needs relay_host" in problems(relay_user="me")["relay_user"]
     assert "agent_command" in problems(agent="command")["agent"]
     Config(port=0, preview_port=0, smtp_port=0)
 
@@ -162,11 +162,23 @@ def test_the_mails_of_a_person_and_the_cost_of_a_site_are_bounded_without_any_se
     assert Config().daily_cap_usd == 20
 
 
-def test_a_secret_is_read_from_the_file_that_a_variable_names(tmp_path: Path) -> None:
-    (tmp_path / "relay").write_text("hunter2\n")
-    named = {"WEBORDINARY_RELAY_PASSWORD_FILE": str(tmp_path / "relay")}
-    assert Config.load(None, named).relay_password == "hunter2"
-    assert Config.load(None, named | {"WEBORDINARY_RELAY_PASSWORD": ""}).relay_password == ""
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_every_secret_may_stand_in_a_file_that_the_settings_or_a_variable_name(name: str) -> None:
+    assert f"{name}_file" in NAMES
+    assert getattr(Config.load(None, {f"{variable_of(name)}_FILE": "/run/secret"}), f"{name}_file") == "/run/secret"
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_a_file_that_is_named_wins_over_a_credential(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"webordinary.{name}").write_text("x" * 40)
+    given = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert getattr(Config.load(None, given), name) == "x" * 40
+    assert getattr(Config.load(None, {**given, f"{variable_of(name)}_FILE": "/run/secret"}), name) == ""
+
+
+@pytest.mark.parametrize("name", ["relay_password", "oidc_client_secret"])
+def test_a_secret_and_its_file_contradict_one_another(name: str) -> None:
+    assert f"{name}_file" in problems(**{name: "hunter2", f"{name}_file": "/run/secret"})
 
 
 def test_a_secret_is_read_from_the_credentials_that_systemd_passes(tmp_path: Path) -> None:
@@ -174,17 +186,18 @@ def test_a_secret_is_read_from_the_credentials_that_systemd_passes(tmp_path: Pat
     assert Config.load(None, {"CREDENTIALS_DIRECTORY": str(tmp_path)}).push_secret == "x" * 40
 
 
-def test_a_file_of_a_secret_that_cannot_be_read_is_named_without_its_content(tmp_path: Path) -> None:
+def test_a_credential_that_cannot_be_read_is_named_without_its_content(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"hunter2\xff")
-    for file, reason in ((tmp_path / "none", "No such file"), (tmp_path / "binary", "not text")):
-        with pytest.raises(ConfigError, match=f"RELAY_PASSWORD_FILE.*{reason}") as caught:
-            Config.load(None, {"WEBORDINARY_RELAY_PASSWORD_FILE": str(file)})
-        assert "hunter2" not in str(caught.value)
+    (tmp_path / "binary").rename(tmp_path / "webordinary.relay_password")
+    with pytest.raises(ConfigError, match=r"relay_password.*not text") as caught:
+        Config.load(None, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_worker_reads_no_secret_from_the_files_that_its_parent_was_given(tmp_path: Path) -> None:
-    (tmp_path / "relay").write_text("hunter2\n")
+    (tmp_path / "webordinary.imap_password").write_text("hunter2\n")
     parents = {"WEBORDINARY_RELAY_PASSWORD_FILE": str(tmp_path / "relay"), "CREDENTIALS_DIRECTORY": str(tmp_path)}
     config = Config.load(None, parents | {"WEBORDINARY_RELAY_HOST": "mail.example.com"})
-    assert config.relay_password == "hunter2"
-    assert Config.load(None, parents | config.without_secrets().environment()).relay_password == ""
+    assert config.imap_password == "hunter2"
+    workers = Config.load(None, parents | config.without_secrets().environment())
+    assert (workers.imap_password, workers.relay_password_file) == ("", "")

@@ -21,7 +21,7 @@ from webordinary.compose.backends import require_boto3
 from webordinary.compose.backup import unknown_sites
 from webordinary.compose.container import AWS, Container
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
-from webordinary.compose.mailboxes import imap_settings
+from webordinary.compose.mailboxes import imap_settings, relay_password
 from webordinary.compose.sandbox import why_no_sandbox
 from webordinary.config import Config
 from webordinary.mail.addresses import ascii_address
@@ -152,7 +152,7 @@ def _agent(config: Config) -> CheckResult:
 def _replies(config: Config) -> CheckResult:
     if not config.relay_host:
         return doubtful(f"replies stay in {config.data / 'outbox'}", "name a mail server in relay_host to send them")
-    login = (config.relay_user, config.relay_password)
+    login = (config.relay_user, relay_password(config))
     return local.look_at_relay(config.relay_host, config.relay_port, *login, starttls=config.relay_starttls)
 
 

@@ -57,6 +57,7 @@ from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.recovery import HighWaterMark
 from webordinary.adapters.sqlite.retention import SqliteRetention
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
+from webordinary.compose.mailboxes import relay_password
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
 from webordinary.mail import intake
@@ -233,7 +234,7 @@ class EmbeddedContainer:
                 sender=config.mailbox,
                 starttls=config.relay_starttls,
                 user=config.relay_user,
-                password=config.relay_password,
+                password=relay_password(config),
             )
         )
 

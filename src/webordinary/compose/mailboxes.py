@@ -1,4 +1,4 @@
-"""The intake of mails, and the mailbox that is read, put together from the settings."""
+"""The intake of mails, the mailbox that is read, and the secrets of the settings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ def intake_of(container: Container) -> Intake:
 def push_secret(config: Config) -> Password:
     """The secret that signs mails posted by HTTP."""
     return password_source(config.push_secret, config.push_secret_file)
+
+
+def relay_password(config: Config) -> Password:
+    """The password at the server that sends replies."""
+    return password_source(config.relay_password, config.relay_password_file)
+
+
+def oidc_secret(config: Config) -> Password:
+    """The secret of the console at the provider of its sign-in."""
+    return password_source(config.oidc_client_secret, config.oidc_client_secret_file)
 
 
 def imap_settings(config: Config) -> ImapSettings:

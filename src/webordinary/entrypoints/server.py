@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from webordinary.compose.container import Container, Runnable, site_url
-from webordinary.compose.mailboxes import intake_of, push_secret
+from webordinary.compose.mailboxes import intake_of, oidc_secret, push_secret
 from webordinary.config import Config
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
@@ -151,7 +151,7 @@ def oidc_provider(config: Config) -> OidcProvider | None:
     if not config.oidc_issuer:
         return None
     callback = f"{config.public_url.rstrip('/')}/login/oidc/callback"
-    secret, claim = config.oidc_client_secret, config.oidc_claim
+    secret, claim = oidc_secret(config), config.oidc_claim
     return OidcProvider(OidcSettings(config.oidc_issuer, config.oidc_client_id, secret, claim, callback))
 
 

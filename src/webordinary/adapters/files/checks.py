@@ -9,11 +9,12 @@ import sqlite3
 import ssl
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from webordinary.model.checks import CheckResult, broken, doubtful, good
-from webordinary.model.errors import reason_of
+from webordinary.model.errors import Transient, reason_of
 
 ENOUGH_BYTES, LEAST_BYTES = 2_000_000_000, 200_000_000
 OLDEST_GIT = (2, 36)
@@ -89,16 +90,18 @@ def look_at_listener(host: str, port: int, name: str) -> CheckResult:
     return good(f"{name} {host}:{port} answers")
 
 
-def look_at_relay(host: str, port: int, user: str, password: str, *, starttls: bool) -> CheckResult:
+def look_at_relay(host: str, port: int, user: str, password: Callable[[], str], *, starttls: bool) -> CheckResult:
     """Does the mail server for replies let us in?"""
     try:
         with smtplib.SMTP(host, port, timeout=_RELAY_SECONDS) as relay:
             if starttls:
                 relay.starttls(context=ssl.create_default_context())
             if user:
-                relay.login(user, password)
+                relay.login(user, password())
             relay.noop()
     except (OSError, smtplib.SMTPException) as problem:
         todo = "check relay_host, relay_port and the login"
         return broken(f"{host}:{port} does not take our mail ({reason_of(problem)})", todo)
+    except Transient as problem:
+        return broken(str(problem), "correct relay_password_file")
     return good(f"replies leave through {host}:{port}")

@@ -9,6 +9,7 @@ import hashlib
 import re
 import smtplib
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -64,7 +65,8 @@ class RelaySettings:
     sender: str
     starttls: bool = False
     user: str = ""
-    password: str = ""
+    password: Callable[[], str] = str
+    """Asked at each login."""
     timeout_seconds: float = 30.0
 
 
@@ -100,7 +102,7 @@ class RelayTransport:
             if settings.starttls:
                 client.starttls(context=ssl.create_default_context())
             if settings.user:
-                client.login(settings.user, settings.password)
+                client.login(settings.user, settings.password())
             client.sendmail(settings.sender, [reply.recipient], reply.raw)
 
 

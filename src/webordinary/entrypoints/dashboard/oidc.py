@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -33,7 +33,8 @@ class OidcSettings:
 
     issuer: str
     client_id: str
-    client_secret: str
+    client_secret: Callable[[], str]
+    """Read at each sign-in."""
     claim: str
     """Claim of the ID token that names the user: `email`, if verified, or `sub`, the id of the account."""
     callback: str
@@ -181,7 +182,7 @@ class OidcProvider:
 
         return OAuth2Client(
             self._settings.client_id,
-            self._settings.client_secret,
+            self._settings.client_secret(),
             scope="openid email profile",
             redirect_uri=self._settings.callback,
             code_challenge_method="S256",
