@@ -1,9 +1,10 @@
 """What does a mail cost on AWS, and what a worker that waits?
 
-Workload: mails with a job under a second and without a deployment, through the packaged functions and the deployed
-workflow on the emulator, first of a key that the worker holds, then of keys that nobody holds; then a job that runs for
-minutes; then a worker that waits, holding one claim. The worker has one slot. Every API call, state transition and
-invocation is counted and priced from `capacity/prices.py`. Units: calls, US dollars. A full run that counts more than a
+Workload: mails whose job begins once its workflow awaits it and deploys nothing, through the packaged functions and the
+deployed workflow on the emulator, first of a key that the worker holds, then of keys that nobody holds; then a worker
+that waits, holding one claim; then a job that runs for minutes. The worker has one slot, polls that bring nothing are
+not a mail's, and the reconciler passes as it does each minute. Every API call, state transition and invocation is
+counted and priced from `operations/capacity/costs.py`. Units: calls, US dollars. A full run that counts more than a
 bar allows fails.
 """
 

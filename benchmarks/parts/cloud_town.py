@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,11 +24,13 @@ from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
 from tests.harness.cloud import CloudHarness, CloudWriter, answer, opened  # noqa: E402
 
 from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
+from webordinary.model.names import job_id_of  # noqa: E402
 from webordinary.operations.capacity.costs import UsageProfile  # noqa: E402
 
 SCOTT, ANN = "scott@example.com", "ann@example.com"
 NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
 SETTINGS = {"lease_seconds": 60.0, "renew_seconds": 20.0, "slots": 1}
+RECONCILED_EACH_SECONDS = 60.0
 CannotRun = pytest.skip.Exception
 """What it stands on says so where something is missing."""
 
@@ -34,11 +38,11 @@ CannotRun = pytest.skip.Exception
 class CloudTown:
     """One customer with the built-in agent, one whose agent waits at a gate, and one worker with one slot."""
 
-    def __init__(self, house: CloudHarness, proxy: FaultyProxy, poll_seconds: int) -> None:
-        self.house, self._proxy, self._poll_seconds = house, proxy, poll_seconds
+    def __init__(self, house: CloudHarness, proxy: FaultyProxy) -> None:
+        self.house, self._proxy = house, proxy
         house.onboard("amelia", "scott", SCOTT, agent="builtin")
         house.onboard("bakery", "ann", ANN)
-        house.hire()
+        self._worker = house.hire()
         self._mail(SCOTT)  # cold: functions, workspace, claim
 
     def mails(self, count: int) -> tuple[UsageProfile, dict[str, float], dict[str, float]]:
@@ -48,8 +52,8 @@ class CloudTown:
         def write() -> None:
             names.extend(self._mail(SCOTT) for _ in range(count))
 
-        seen = self._seen(write)
-        seen = _without_empty_polls(seen, self._empty_polls)
+        self._seen(write)
+        seen = self._proxy.but_empty_polls()
         besides: dict[str, float] = dict(invocation_usage(1))  # the intake, that the bucket invokes
         for name in names:
             for meter, units in workflow_usage(self._history(name)).items():
@@ -57,16 +61,20 @@ class CloudTown:
         return counted(seen).per(count), besides, _by_operation(seen, count)
 
     def unclaimed_mails(self, count: int) -> tuple[UsageProfile, dict[str, float]]:
-        """Of a mail whose key nobody holds: the worker gives up the key of the mail before, and claims this one."""
+        """Of a mail whose key nobody holds: the worker gives up the key of the mail before, and claims this one.
+
+        It knows their project: what it looks up once in ten minutes or an hour is not a mail's.
+        """
         newcomers = [f"eve{number}@example.com" for number in range(count)]
         for number, address in enumerate(newcomers):
-            self.house.onboard(f"kiln-{number}", "eve", address, agent="builtin")
+            self.house.onboard("amelia", f"eve{number}", address, agent="builtin")
 
         def write() -> None:
             for address in newcomers:
                 self._mail(address)
 
-        seen = _without_empty_polls(self._seen(write), self._empty_polls)
+        self._seen(write)
+        seen = self._proxy.but_empty_polls()
         return counted(seen).per(count), _by_operation(seen, count)
 
     def job_minutes(self, minutes: float) -> tuple[UsageProfile, dict[str, float]]:
@@ -74,29 +82,37 @@ class CloudTown:
         self._proxy.forget_calls()
         mail = CloudWriter(self.house, ANN).note("long", gate=1)
         until(lambda: any("SendTaskHeartbeat" in name for name in list(self._proxy.calls)), "the first heartbeat")
-        seen = self._seen(lambda: _pass(minutes * 60))
+        seen = self._seen(lambda: self._pass(minutes * 60))
         self.house.open_gate("long")
         answer(self.house, mail)
         return counted(seen).per(minutes), _by_operation(seen, minutes)
 
     def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[UsageProfile, dict[str, float]]:
         """Of one hour of a worker that waits, holding one claim; and of the reconciler beside it, if wanted."""
-        seen = self._seen(lambda: _pass(hours * 3600), reconciled=reconciled)
+        seen = self._seen(lambda: self._pass(hours * 3600), reconciled=reconciled)
         return counted(seen).per(hours), _by_operation(seen, hours)
 
     def _mail(self, address: str) -> str:
-        name = CloudWriter(self.house, address).write(NOT_UNDERSTOOD, "A summer evening")
+        """The worker hears of it once its workflow awaits the result, before which only a job of a second would end."""
+        self._worker.signal(signal.SIGSTOP)
+        name, jobs = CloudWriter(self.house, address).write(NOT_UNDERSTOOD, "A summer evening"), self.house.cloud.jobs
+        until(lambda: bool((job := jobs.get(job_id_of(name))) and job.task_token), "the workflow to await the job")
+        self._worker.signal(signal.SIGCONT)
         answer(self.house, name)
         return name
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass, in which the worker sees that the reconciler runs."""
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0:
+            self.house.cloud.reconciler_progress.passed(None, datetime.now(UTC))
+            threading.Event().wait(min(left, RECONCILED_EACH_SECONDS))
 
     def _seen(self, work: Callable[[], None], *, reconciled: bool = False) -> Counter[ProxiedCall]:
         """The reconciler runs once a minute for the whole account, however many mails and workers there are."""
         with nullcontext() if reconciled else self.house.without_reconciler():
             self._proxy.forget_calls()
-            began = time.monotonic()
             work()
-        # What its polls cost while nothing came is the waiting worker's, not the mail's.
-        self._empty_polls = int((time.monotonic() - began) / self._poll_seconds)
         return self._proxy.priced()
 
     def _history(self, name: str) -> list[dict[str, object]]:
@@ -114,11 +130,7 @@ def cloud_town(folder: Path, poll_seconds: int) -> Iterator[CloudTown]:
         settings = {**SETTINGS, "aws_poll_seconds": poll_seconds}
         house = CloudHarness(folder / "house", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
         with opened(house):
-            yield CloudTown(house, proxy, poll_seconds)
-
-
-def _without_empty_polls(seen: Counter[ProxiedCall], times: int) -> Counter[ProxiedCall]:
-    return seen - Counter({ProxiedCall("sqs", "ReceiveMessage"): times})
+            yield CloudTown(house, proxy)
 
 
 def _by_operation(seen: Mapping[ProxiedCall, int], times: float) -> dict[str, float]:
@@ -127,7 +139,3 @@ def _by_operation(seen: Mapping[ProxiedCall, int], times: float) -> dict[str, fl
         where = " (fifo)" * call.fifo + " (site)" * call.site
         found[f"{boto3_name(call.service)}:{call.operation}{where}"] += count
     return {name: round(count / times, 2) for name, count in sorted(found.items())}
-
-
-def _pass(seconds: float) -> None:
-    threading.Event().wait(seconds)

@@ -101,6 +101,9 @@ CONFLICT = refusal(
 )
 
 
+RECEIVE = "ReceiveMessage"
+
+
 class FaultyProxy:
     """Scripted faults come first, each a number of times; then, if asked for, random ones from a seed.
 
@@ -118,6 +121,7 @@ class FaultyProxy:
         self.done: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
         """The last faults: operation and fault."""
         self._priced: Counter[ProxiedCall] = Counter()
+        self._received: Counter[ProxiedCall] = Counter()
         self._script: list[tuple[str, Fault]] = []
         self._rates: Mapping[Fault, float] = {}
         self._firsts: Fault | None = None
@@ -151,11 +155,23 @@ class FaultyProxy:
         with self._guard:
             self.calls.clear()
             self._priced.clear()
+            self._received.clear()
 
     def priced(self) -> Counter[ProxiedCall]:
         """The counted requests, told apart by what their price depends on."""
         with self._guard:
             return self._priced.copy()
+
+    def but_empty_polls(self) -> Counter[ProxiedCall]:
+        """The same without requests for messages that brought none, or have not yet."""
+        with self._guard:
+            others = {call: times for call, times in self._priced.items() if call.operation != RECEIVE}
+            return Counter(others) + self._received
+
+    def note_received(self, call: ProxiedCall) -> None:
+        """A request for messages brought some."""
+        with self._guard:
+            self._received[call] += 1
 
     def note(self, call: ProxiedCall) -> None:
         """Count a request by what its price depends on."""
@@ -244,11 +260,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self._body()
-        self.proxy.note(self._call(body))
+        call = self._call(body)
+        self.proxy.note(call)
         fault = self.proxy.decide(self._operation()) or Fault("none")
         if fault.before:
             fault.before()
         answer = self._deliver(body) if fault.deliver else None
+        if answer and call.operation == RECEIVE and json.loads(answer[2]).get("Messages"):
+            self.proxy.note_received(call)
         if fault.reset:
             self._reset()
         elif fault.hang_up:
