@@ -50,7 +50,7 @@ test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
 simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000 FIRST=0
 	@$(RUN) tests.simulation --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0)
 
-fuzz: $(ALL) ## seeded hostile inputs to mail parser, SMTP server, jail proxy and SES reader; MINUTES=10 FIRST=
+fuzz: $(ALL) ## seeded hostile inputs to mail parser, SMTP server, sandbox proxy and SES reader; MINUTES=10 FIRST=
 	@$(RUN) tests.fuzz --minutes $(or $(MINUTES),10) $(if $(FIRST),--first $(FIRST))
 
 soak: $(DEV) ## faults under load, in turn; MINUTES=30 SEED= KINDS=kills,freezes,disk,clock,power,memory,descriptors

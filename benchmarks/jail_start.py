@@ -1,7 +1,7 @@
-"""What does a jail cost a program, from its start to the moment that nothing of it is left?
+"""What does a sandbox cost a program, from its start to the moment that nothing of it is left?
 
-Workload: `true` in an empty workspace and in one of 10,000 files (the last look counts them), each bare, in a jail,
-and in a jail with a proxy. Unit: milliseconds per run.
+Workload: `true` in an empty workspace and in one of 10,000 files (the last look counts them), each bare, in a sandbox,
+and in a sandbox with a proxy. Unit: milliseconds per run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def bare(workspace: Path) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def jailed(programs: SandboxedPrograms, workspace: Path, reach: SandboxPolicy) -> float:
+def sandboxed(programs: SandboxedPrograms, workspace: Path, reach: SandboxPolicy) -> float:
     """The program in a cell of its own."""
     began = time.perf_counter()
     programs.run(["true"], workspace, b"", ENV, 60, NoHold(), reach)
@@ -54,12 +54,12 @@ def main() -> None:
     chosen = options(__doc__ or "", repeats=50)
     files = chosen.pick(10_000, 10)
     with working_folder(chosen) as folder:
-        jail = BubblewrapSandbox("bench", folder / "scratch")
+        sandbox = BubblewrapSandbox("bench", folder / "scratch")
         began = time.perf_counter()
-        if reason := jail.why_not():
-            raise SystemExit(f"no jail works here: {reason}")
+        if reason := sandbox.why_not():
+            raise SystemExit(f"no sandbox works here: {reason}")
         trial = (time.perf_counter() - began) * 1000
-        programs = SandboxedPrograms(jail)
+        programs = SandboxedPrograms(sandbox)
         empty, full = folder / "empty", folder / "full"
         for workspace, count in ((empty, 0), (full, files)):
             workspace.mkdir()
@@ -69,9 +69,9 @@ def main() -> None:
                 (place / f"{number}.html").write_text("<p>page</p>\n")
         candidates = {
             "bare": partial(bare, empty),
-            "jailed": partial(jailed, programs, empty, SandboxPolicy()),
-            "jailed_with_proxy": partial(jailed, programs, empty, WITH_PROXY),
-            "jailed_with_many_files": partial(jailed, programs, full, SandboxPolicy()),
+            "sandboxed": partial(sandboxed, programs, empty, SandboxPolicy()),
+            "sandboxed_with_proxy": partial(sandboxed, programs, empty, WITH_PROXY),
+            "sandboxed_with_many_files": partial(sandboxed, programs, full, SandboxPolicy()),
         }
         results = {name: summary(values) for name, values in interleaved(chosen, candidates).items()}
     question = "milliseconds from the start of a program to the moment that nothing of it is left"

@@ -2,8 +2,8 @@
 
 Workload: the real `webordinary up` with 2 workers of 4 slots and without pictures; 50 customers with a site of their
 own write 2,000 mails as fast as they are taken, each an exact wish and a conversation of its own. Once the built-in
-agent does them, once a command agent (`sh`) in the jail, where there is one. Measured from the first mail to the last
-reply in the Maildir.
+agent does them, once a command agent (`sh`) in the sandbox, where there is one. Measured from the first mail to
+the last reply in the Maildir.
 Units: mails per second, and milliseconds of processor time a mail, which a busy machine disturbs less.
 """
 

@@ -33,7 +33,7 @@ def make_vpc(scope: Construct, settings: Settings) -> ec2.Vpc:
         },
         restrict_default_security_group=False,
     )
-    accept(vpc, "AwsSolutions-VPC7", "Nothing can come in; the proxy of the jail logs which hosts agents call.")
+    accept(vpc, "AwsSolutions-VPC7", "Nothing can come in; the proxy of the sandbox logs which hosts agents call.")
     if nat and settings.nat == "instance":
         _open(nat, vpc)
     return vpc

@@ -39,9 +39,9 @@ def make_repository(scope: Construct) -> ecr.Repository:
 
 
 def add_container(
-    task: ecs.TaskDefinition, repository: ecr.Repository, settings: Settings, *, jail: bool
+    task: ecs.TaskDefinition, repository: ecr.Repository, settings: Settings, *, sandbox: bool
 ) -> ecs.ContainerDefinition:
-    """The worker itself, as nobody. With `jail`, Docker's own filters are off, so that it can build jails.
+    """The worker itself, as nobody. With `sandbox`, Docker's own filters are off, so that it can build sandboxes.
 
     ECS knows no other way to allow user namespaces (aws/containers-roadmap#356). The worker's user has no
     capabilities all the same, and no-new-privileges keeps it so.
@@ -51,8 +51,8 @@ def add_container(
         container_name=CONTAINER,
         image=ecs.ContainerImage.from_ecr_repository(repository, settings.image_tag or NOT_PUSHED),
         user=USER,
-        privileged=jail,
-        docker_security_options=["no-new-privileges"] if jail else None,
+        privileged=sandbox,
+        docker_security_options=["no-new-privileges"] if sandbox else None,
         linux_parameters=ecs.LinuxParameters(task, "linux", init_process_enabled=True),
         cpu=settings.worker_cpu,
         memory_limit_mib=settings.worker_memory,

@@ -1,4 +1,4 @@
-"""Generic workers on ECS. On EC2 by default: the jail of agents and builds needs user namespaces."""
+"""Generic workers on ECS. On EC2 by default: the sandbox of agents and builds needs user namespaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infra.worker_task import add_container, make_repository
 from webordinary.adapters.aws import names
 
 FARGATE_LOSES = (
-    "Fargate has no user namespaces, so no jail: outside agents and builds are refused with words, and only the "
+    "Fargate has no user namespaces, so no sandbox: outside agents and builds are refused with words, and only the "
     "built-in agent and sites of plain files work. Set capacity=ec2 for the rest."
 )
 
@@ -68,7 +68,7 @@ class WorkersStack(Stack):
         task = ecs.Ec2TaskDefinition(
             self, "task", family=names.SERVICE, network_mode=ecs.NetworkMode.AWS_VPC, task_role=self._role
         )
-        add_container(task, self._repository, settings, jail=True)
+        add_container(task, self._repository, settings, sandbox=True)
         provider = make_capacity(self, cluster, wall, settings)
         service = ecs.Ec2Service(
             self,
@@ -90,7 +90,7 @@ class WorkersStack(Stack):
         return service
 
     def _on_fargate(self, cluster: ecs.Cluster, wall: ec2.SecurityGroup, settings: Settings) -> ecs.BaseService:
-        Annotations.of(self).add_warning_v2("webordinary:no-jail", FARGATE_LOSES)
+        Annotations.of(self).add_warning_v2("webordinary:no-sandbox", FARGATE_LOSES)
         CfnOutput(self, "Loses", value=FARGATE_LOSES)
         task = ecs.FargateTaskDefinition(
             self,
@@ -104,7 +104,7 @@ class WorkersStack(Stack):
             ephemeral_storage_gib=60,
             task_role=self._role,
         )
-        add_container(task, self._repository, settings, jail=False)
+        add_container(task, self._repository, settings, sandbox=False)
         return ecs.FargateService(
             self,
             "service",

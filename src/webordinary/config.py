@@ -386,7 +386,7 @@ class Config:
         str, Setting(file_path(), "Maildir, or folder of .eml files, that mails are taken from; empty: none")
     ] = ""
     agent: Annotated[
-        str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a jail, until then builtin")
+        str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a sandbox, until then builtin")
     ] = "auto"
     agent_command: Annotated[
         tuple[str, ...], Setting(words(100), "program and arguments of the agents `command` and `acp`")
@@ -419,7 +419,7 @@ class Config:
         int, Setting(number(0, 100_000), "mails of one domain of senders that are done within one hour; 0: no limit")
     ] = 0
     allow_unjailed_agents: Annotated[
-        bool, Setting(flag(), "where no jail works, let outside agents and builds do all that this user can")
+        bool, Setting(flag(), "where no sandbox works, let outside agents and builds do all that this user can")
     ] = False
     jail_readable: Annotated[
         tuple[str, ...], Setting(_PATHS, "what agents and builds may read beside /usr, such as their own programs")
@@ -440,7 +440,7 @@ class Config:
     ] = ()
     build_seconds: Annotated[float, Setting(_SECONDS, "a build, or the install before it, is ended after this")] = 600.0
     install_scripts: Annotated[
-        bool, Setting(flag(), "let packages run their own scripts while they are installed, jailed")
+        bool, Setting(flag(), "let packages run their own scripts while they are installed, sandboxed")
     ] = False
 
     reply_name: Annotated[str, Setting(text(), "name that replies come from and are signed with")] = "WebOrdinary"

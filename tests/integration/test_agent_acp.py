@@ -55,7 +55,7 @@ class AcpSite:
     ) -> AgentResult:  # fmt: skip
         jail = BubblewrapSandbox(worker, self.folder / worker / "jail", readable=[PROGRAM])
         homes = SessionStore(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents")
-        settings = AcpSettings([python(), str(PROGRAM), *flags], jailed=self.jailed, grace_seconds=grace)
+        settings = AcpSettings([python(), str(PROGRAM), *flags], sandboxed=self.jailed, grace_seconds=grace)
         task = AgentTask(
             wish, self.site, files, limits=limits or AgentLimits(), project_id="amelia", thread_id="a" * 16,
             tell=self.told.append, spent=self.spent.append,

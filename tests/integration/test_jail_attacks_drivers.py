@@ -66,7 +66,7 @@ def test_an_attack_through_an_acp_agent_fails(
     attack: Attack, defended: AttackTargets, checkout: Checkout, task: AgentTask, tmp_path: Path
 ) -> None:
     homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
-    settings = AcpSettings(defended.argv(attack), jailed=True)
+    settings = AcpSettings(defended.argv(attack), sandboxed=True)
     agent = AcpAgent(working_jail(tmp_path / "scratch"), homes, settings)
     with pytest.raises((Permanent, Transient)):  # it speaks no protocol: there is no result to take
         agent.run(task, FakeCancelToken())

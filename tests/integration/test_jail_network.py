@@ -331,7 +331,7 @@ def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_t
 
 def test_without_a_jail_the_key_stays_out_of_the_program_too(model: Scripted, tmp_path: Path) -> None:
     jail = UnconfinedSandbox("w-1")
-    with jail.cell(tmp_path, {}, reach_of(model)) as cell:
+    with jail.open(tmp_path, {}, reach_of(model)) as cell:
         assert SECRET not in str(cell.env)
         import urllib.request
 

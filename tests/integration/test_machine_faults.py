@@ -94,7 +94,7 @@ def test_a_driver_whose_program_was_ended_by_the_guard_reports_no_fault_of_the_m
     hog = "head -c 300000000 /dev/zero > /dev/shm/a; sleep 60"
 
     def drive() -> None:
-        with jail.cell(workspace, {}) as cell:
+        with jail.open(workspace, {}) as cell:
             subprocess.run(cell.argv(["/bin/sh", "-c", hog]), env=dict(cell.env), check=False, timeout=60)
             raise ProgramKilled("the agent")
 

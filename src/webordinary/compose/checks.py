@@ -45,7 +45,7 @@ def checks_of(config: Config) -> Iterator[Check]:
     if config.backend != AWS or config.data.exists():
         yield Check("data folder", partial(local.look_at_folder, config.data))
     yield Check("git", local.look_at_git)
-    yield Check("jail", partial(_jail, config))
+    yield Check("jail", partial(_sandbox, config))
     yield Check("pictures", partial(_pictures, config))
     yield Check("agent", partial(_agent, config))
     if config.backend == AWS and not config.aws_endpoint:
@@ -115,12 +115,12 @@ def _settings(config: Config) -> CheckResult:
     return good(f"customers write to {config.mailbox}, sites end in {config.domain}")
 
 
-def _jail(config: Config) -> CheckResult:
+def _sandbox(config: Config) -> CheckResult:
     reason = why_no_sandbox()
     if not reason:
-        return good("outside agents and builds run in a jail")
+        return good("outside agents and builds run in a sandbox")
     if config.allow_unjailed_agents:
-        return doubtful(f"outside agents and builds run without a jail: {reason}", "see docs/security.md")
+        return doubtful(f"outside agents and builds run without a sandbox: {reason}", "see docs/security.md")
     return doubtful(f"only the built-in agent and plain sites work here: {reason}", "see docs/security.md")
 
 
@@ -131,9 +131,9 @@ def _pictures(config: Config) -> CheckResult:
         words = "replies show no pictures: there is no browser"
         return doubtful(words, f"install one of {', '.join(PROGRAMS)}, or set pictures = off")
     if reason := why_no_sandbox():
-        words = f"replies show no pictures: the browser runs in a jail only, and none works here: {reason}"
+        words = f"replies show no pictures: the browser runs in a sandbox only, and none works here: {reason}"
         return doubtful(words, "see docs/security.md, or set pictures = off")
-    return good("changed pages are shown in pictures, taken in a jail")
+    return good("changed pages are shown in pictures, taken in a sandbox")
 
 
 def _agent(config: Config) -> CheckResult:

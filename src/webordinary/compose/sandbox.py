@@ -1,4 +1,4 @@
-"""Where outside programs run: the jail, and the builders that work in it."""
+"""Where outside programs run: the sandbox, and the builders that work in it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def sandbox_of(config: Config, worker_id: str, home: Path) -> Sandbox:
     """Where a worker's outside programs run; without walls only where none stand and the operator said so."""
     limits = _limits_of(config)
     readable = [Path(path) for path in config.jail_readable]
-    jail = BubblewrapSandbox(worker_id, home / ".jail", limits, readable, [config.data])
-    if config.allow_unjailed_agents and (reason := _why_none_works(jail)):
-        _log.warning("outside agents and builds run without a jail, as the settings allow: %s", reason)
+    sandbox = BubblewrapSandbox(worker_id, home / ".jail", limits, readable, [config.data])
+    if config.allow_unjailed_agents and (reason := _why_none_works(sandbox)):
+        _log.warning("outside agents and builds run without a sandbox, as the settings allow: %s", reason)
         return UnconfinedSandbox(worker_id, limits)
-    return jail  # where none works, it refuses every program by itself
+    return sandbox  # where none works, it refuses every program by itself
 
 
-def browser_jail_of(config: Config, worker_id: str, home: Path) -> BubblewrapSandbox:
+def browser_sandbox_of(config: Config, worker_id: str, home: Path) -> BubblewrapSandbox:
     """Where a worker's browser runs; never without walls."""
     return BubblewrapSandbox(worker_id, home / ".jail", replace(_limits_of(config), mapped_bytes=BROWSER_BYTES))
 
@@ -44,24 +44,24 @@ def _limits_of(config: Config) -> SandboxLimits:
     )
 
 
-def _why_none_works(jail: BubblewrapSandbox) -> str:
+def _why_none_works(sandbox: BubblewrapSandbox) -> str:
     """Empty also while the machine cannot even try it: a passing fault must not take the walls away."""
     with suppress(MachineFault):
-        return jail.why_not()
+        return sandbox.why_not()
     return ""
 
 
-def builders_of(config: Config, jail: Sandbox, home: Path) -> dict[str, Builder]:
-    """All builders; those that run outside programs do so in the jail, or say why they cannot.
+def builders_of(config: Config, sandbox: Sandbox, home: Path) -> dict[str, Builder]:
+    """All builders; those that run outside programs do so in the sandbox, or say why they cannot.
 
     `home` is this process's alone: what a killed worker left of a build in it is removed.
     """
     builds = home / ".builds"
     shutil.rmtree(builds, ignore_errors=True)
     build_env = BuildEnv(
-        SandboxedPrograms(jail, config.interrupt_grace_seconds),
+        SandboxedPrograms(sandbox, config.interrupt_grace_seconds),
         builds,
-        jail.why_not if isinstance(jail, BubblewrapSandbox) else str,
+        sandbox.why_not if isinstance(sandbox, BubblewrapSandbox) else str,
         config.build_seconds,
     )
     return builders(
@@ -70,6 +70,6 @@ def builders_of(config: Config, jail: Sandbox, home: Path) -> dict[str, Builder]
 
 
 def why_no_sandbox() -> str:
-    """Why outside agents and builds cannot run in a jail on this machine, tried for real; empty if they can."""
+    """Why outside agents and builds cannot run in a sandbox on this machine, tried for real; empty if they can."""
     with tempfile.TemporaryDirectory(prefix="webordinary-") as folder:
         return BubblewrapSandbox("trial", Path(folder) / "jail").why_not()

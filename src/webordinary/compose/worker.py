@@ -28,7 +28,7 @@ from webordinary.adapters.sandbox.bubblewrap import MEGABYTE
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 from webordinary.compose.container import Container, site_url
 from webordinary.compose.embedded import open_embedded
-from webordinary.compose.sandbox import browser_jail_of, builders_of, sandbox_of
+from webordinary.compose.sandbox import browser_sandbox_of, builders_of, sandbox_of
 from webordinary.config import Config
 from webordinary.jobs.job import Instructions, SiteJobs, ThreadSessions
 from webordinary.jobs.ports import Agent, AgentLimits, Sandbox, SessionFiles
@@ -45,22 +45,22 @@ from webordinary.worker.worker import Worker
 
 
 def agents_of(
-    config: Config, jail: Sandbox, home: Path, env: Mapping[str, str], sessions: SessionFiles | None = None
+    config: Config, sandbox: Sandbox, home: Path, env: Mapping[str, str], sessions: SessionFiles | None = None
 ) -> dict[str, Agent]:
     """By the names that projects use. `env` is the operator's environment; agents see of it what is named.
 
     `sessions` keeps their state between the mails of a thread, by default in the data folder.
     """
     homes = SessionStore(sessions or FolderSessionFiles(config.data / SESSIONS), home / ".agents")
-    jailed = isinstance(jail, BubblewrapSandbox)
-    why_no_sandbox = jail.why_not if isinstance(jail, BubblewrapSandbox) else str
+    sandboxed = isinstance(sandbox, BubblewrapSandbox)
+    why_no_sandbox = sandbox.why_not if isinstance(sandbox, BubblewrapSandbox) else str
     key = KeyCommand(config.agent_key_command, env) if config.agent_key_command else None
     aws = AwsCredentials()
     claude = ClaudeAgent(
-        jail,
+        sandbox,
         homes,
         lambda: model_access(env, key, aws),
-        ClaudeSettings(config.agent_model, shell=jailed, grace_seconds=config.interrupt_grace_seconds),
+        ClaudeSettings(config.agent_model, shell=sandboxed, grace_seconds=config.interrupt_grace_seconds),
     )
     builtin = BuiltinAgent()
     agents: dict[str, Agent] = {
@@ -72,8 +72,8 @@ def agents_of(
         given = {name: env[name] for name in config.agent_environment if name in env}
         network = Network(hosts=frozenset(config.agent_hosts))
         grace = config.interrupt_grace_seconds
-        agents["command"] = CommandAgent(config.agent_command, SandboxedPrograms(jail, grace), given, network)
-        agents["acp"] = AcpAgent(jail, homes, AcpSettings(config.agent_command, given, network, jailed, grace))
+        agents["command"] = CommandAgent(config.agent_command, SandboxedPrograms(sandbox, grace), given, network)
+        agents["acp"] = AcpAgent(sandbox, homes, AcpSettings(config.agent_command, given, network, sandboxed, grace))
     return agents
 
 
@@ -185,15 +185,15 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
     config = services.config
     cache = WorkspaceCache(home, config.workspace_cache_mb * MEGABYTE, lambda key: is_in_work(services, key))
     repository = GitRepository(config.data / "mirrors", home, worker_id, services.credentials, cache)
-    jail = sandbox_of(config, worker_id, home)
+    sandbox = sandbox_of(config, worker_id, home)
     return JobDeps(
         workspaces=repository,
         main=repository,
         live=repository,
         leases=services.leases,
         releases=services.releases,
-        agents=agents_of(config, jail, home, os.environ, services.session_files),
-        builders=builders_of(config, jail, home),
+        agents=agents_of(config, sandbox, home, os.environ, services.session_files),
+        builders=builders_of(config, sandbox, home),
         project_of=services.directory.project,
         attachment_path=services.attachment_path,
         site_url=partial(_site_url, services),
@@ -232,8 +232,8 @@ def screenshots_of(services: Container, worker_id: str, home: Path) -> Screensho
     browser = find_browser() if config.pictures != "off" else None
     if browser is None:
         return None
-    jail = browser_jail_of(config, worker_id, home)
-    screenshotter = ChromiumScreenshotter(browser, jail, home / ".pictures", services.read_release)
+    sandbox = browser_sandbox_of(config, worker_id, home)
+    screenshotter = ChromiumScreenshotter(browser, sandbox, home / ".pictures", services.read_release)
     return Screenshots(screenshotter, services.blobs.put, config.picture_seconds, always=config.pictures == "on")
 
 

@@ -350,7 +350,7 @@ class SandboxRun(Protocol):
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment for starting the program; the program itself sees the one given to `Sandbox.cell`."""
+        """The environment for starting the program; the program itself sees the one given to `Sandbox.open`."""
 
     def argv(self, args: Sequence[str]) -> list[str]:
         """The arguments that start the program in the sandbox, once. Paths are the same inside and outside."""
@@ -368,7 +368,7 @@ class SandboxRun(Protocol):
 class Sandbox(Protocol):
     """Runs outside programs without privileges, with access to named files only."""
 
-    def cell(
+    def open(
         self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> AbstractContextManager[SandboxRun]:
         """A sandbox for a program in `workspace`; at the end of the block all its processes are gone.

@@ -44,7 +44,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where a program may connect to. `upstreams` by a short name, see `Cell.url`; `hosts` through the proxy.
+    """Where a program may connect to. `upstreams` by a short name, see `SandboxRun.url`; `hosts` through the proxy.
 
     A host is an exact name, meaning its port 443, or `name:port`.
     """
@@ -54,7 +54,7 @@ class Network:
     bytes: int = 2_000_000_000
     """Both ways together, for one run."""
     serve: Callable[[socket], None] | None = field(default=None, repr=False)
-    """Answers on the jail's own 127.0.0.1 in place of the proxy; gets its listening socket, must not block."""
+    """Answers on the sandbox's own 127.0.0.1 in place of the proxy; gets its listening socket, must not block."""
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -122,7 +122,7 @@ _MACHINE_SQLITE = frozenset(
 _MACHINE_WORDS = (*(os.strerror(number) for number in sorted(_MACHINE_ERRNOS)), "Out of diskspace")
 _LONGEST_CHAIN = 20
 KILLED_CODES = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""Exit codes of a killed program; the second where a shell or a jail reports on the program in it."""
+"""Exit codes of a killed program; the second where a shell or a sandbox reports on the program in it."""
 
 
 def is_machine_fault(problem: BaseException) -> bool:

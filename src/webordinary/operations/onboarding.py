@@ -197,8 +197,8 @@ def _build_and_note(services: Container, project: Project, fence: int) -> str:
     """Build, and keep the problem with the settings of the site, where the console and `doctor` find it."""
     services.config.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
-        jail = sandbox_of(services.config, "onboarding", Path(name))
-        builders = builders_of(services.config, jail, Path(name))
+        sandbox = sandbox_of(services.config, "onboarding", Path(name))
+        builders = builders_of(services.config, sandbox, Path(name))
         try:
             outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
         except Permanent as refused:  # a commit that is never checked out is a problem of its site, too

@@ -96,7 +96,7 @@ def test_the_first_word_of_the_last_message_counts(text: str, read: tuple[str, s
 def test_edits_of_the_site_are_granted_and_little_else(
     kind: str, paths: list[str], jailed: bool, allowed: bool
 ) -> None:
-    assert granted(kind, paths, SITE, FILES, jailed=jailed) is allowed
+    assert granted(kind, paths, SITE, FILES, sandboxed=jailed) is allowed
 
 
 def test_the_timeline_is_not_flooded() -> None:

@@ -1,1 +1,1 @@
-"""Agents from outside, started in a jail and talked to over their standard input and output."""
+"""Agents from outside, started in a sandbox and talked to over their standard input and output."""

@@ -1,4 +1,4 @@
-"""AcpAgent: one job is one prompt to a fresh process of the agent, in a cell, in the thread's session."""
+"""AcpAgent: one job is one prompt to a fresh process of the agent, in a sandbox, in the thread's session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AcpDeps:
 
     workspace: Path
     attachments: Path
-    jailed: bool
+    sandboxed: bool
     reporter: ProgressReporter
     limits: AgentLimits
 
@@ -91,17 +91,17 @@ class AcpSettings:
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     network: Network = field(default_factory=Network)
-    jailed: bool = True
+    sandboxed: bool = True
     grace_seconds: float = INTERRUPT_GRACE_SECONDS
 
 
 class AcpAgent:
     """See the site room's Agent."""
 
-    def __init__(self, jail: Sandbox, homes: SessionStore, settings: AcpSettings) -> None:
+    def __init__(self, sandbox: Sandbox, homes: SessionStore, settings: AcpSettings) -> None:
         if not settings.command:
             raise Permanent("the agent acp needs a program: name it in agent_command")
-        self._jail, self._homes, self._settings = jail, homes, settings
+        self._sandbox, self._homes, self._settings = sandbox, homes, settings
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         """Follow the instruction; an interrupted run keeps its session, so that it can go on."""
@@ -111,7 +111,7 @@ class AcpAgent:
         before = tree_snapshot(task.workspace)
         with self._homes.open(NAME, task, _worth_keeping) as home:
             went_on = home.record.interrupted
-            ending = self._run_in_cell(home, task, token)
+            ending = self._run_sandboxed(home, task, token)
             home.record = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         token.check()
         if ending.stopped:
@@ -127,18 +127,22 @@ class AcpAgent:
             said, words, differs=differs, went_on=went_on, session=ending.session, cost_usd=ending.cost_usd, at=at
         )
 
-    def _run_in_cell(self, home: SessionHome, task: AgentTask, token: CancelToken) -> AcpResult:
+    def _run_sandboxed(self, home: SessionHome, task: AgentTask, token: CancelToken) -> AcpResult:
         from webordinary.adapters.agents.acp_session import talk  # noqa: PLC0415  imports a heavy library
 
         chosen = self._settings
         attachments = prepare_files(task.attachments, home.folder / "attachments")
         reporter = ProgressReporter(task.tell, task.workspace)
-        deps = AcpDeps(task.workspace, home.folder / "attachments", chosen.jailed, reporter, task.limits)
+        deps = AcpDeps(task.workspace, home.folder / "attachments", chosen.sandboxed, reporter, task.limits)
         env = {**chosen.env, "HOME": str(home.files)}
         policy = SandboxPolicy((home.folder / "attachments",), (home.files,), chosen.network)
-        with self._jail.cell(task.workspace, env, policy) as cell:
+        with self._sandbox.open(task.workspace, env, policy) as sandboxed:
             start = partial(
-                AgentProcess.start, cell.argv(chosen.command), cell.env, task.workspace, talk_bytes=_TALK_BYTES
+                AgentProcess.start,
+                sandboxed.argv(chosen.command),
+                sandboxed.env,
+                task.workspace,
+                talk_bytes=_TALK_BYTES,
             )
             return talk(start, task, home.record, attachments, deps, token, chosen.grace_seconds)
 

@@ -42,12 +42,12 @@ _LOOKING = frozenset({"read", "search", "think"})
 _EDITING = frozenset({"edit", "delete", "move"})
 
 
-def granted(kind: str, paths: Sequence[str], workspace: Path, readable: Path, *, jailed: bool) -> bool:
+def granted(kind: str, paths: Sequence[str], workspace: Path, readable: Path, *, sandboxed: bool) -> bool:
     """Whether a tool may run; what is not said to be a look or an edit of this site is not granted."""
     if kind == "execute":
-        return jailed
+        return sandboxed
     if kind in _EDITING:
-        return _all_inside(paths, (workspace,)) if paths else jailed
+        return _all_inside(paths, (workspace,)) if paths else sandboxed
     return kind in _LOOKING and _all_inside(paths, (workspace, readable))
 
 
@@ -115,7 +115,7 @@ class SiteClient:
         self._note_call(tool_call)
         kind, paths = self._calls.get(tool_call.tool_call_id, ("", ()))
         deps = self._deps
-        allowed = granted(kind, paths, deps.workspace, deps.attachments, jailed=deps.jailed)
+        allowed = granted(kind, paths, deps.workspace, deps.attachments, sandboxed=deps.sandboxed)
         wanted = "allow_once" if allowed else "reject_once"
         if not allowed:
             deps.reporter.say(f"is not allowed to {kind or 'do something'}")
@@ -148,7 +148,7 @@ class SiteClient:
         content: str,
         **_: Any,  # noqa: ANN401
     ) -> WriteTextFileResponse:
-        """A file of the site; we are outside of the jail, so no link is followed."""
+        """A file of the site; we are outside of the sandbox, so no link is followed."""
         try:
             workspace.write(self._deps.workspace, path, content.encode())
         except (OSError, ValueError) as problem:

@@ -1,6 +1,6 @@
 """How the model is reached: a key, Bedrock or Vertex, by the variables that Claude Code itself knows.
 
-The agent never gets a key: it talks to the proxy of its jail, which adds the key, or signs, on the way out.
+The agent never gets a key: it talks to the proxy of its sandbox, which adds the key, or signs, on the way out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ClaudeAgent: one job is one run of the program, in a cell, resumed by thread."""
+"""ClaudeAgent: one job is one run of the program, in a sandbox, resumed by thread."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One start of the program. `shell` lets it run commands: only where a jail holds them."""
+    """One start of the program. `shell` lets it run commands: only where a sandbox holds them."""
 
     cli: Path
     config: Path
@@ -219,12 +219,12 @@ class ClaudeAgent:
 
     def __init__(
         self,
-        jail: Sandbox,
+        sandbox: Sandbox,
         homes: SessionStore,
         access: Callable[[], ModelAccess],
         settings: ClaudeSettings | None = None,
     ) -> None:
-        self._jail, self._homes, self._access = jail, homes, access
+        self._sandbox, self._homes, self._access = sandbox, homes, access
         self._settings = settings or ClaudeSettings()
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
@@ -235,7 +235,7 @@ class ClaudeAgent:
         before = tree_snapshot(task.workspace)
         with self._homes.open(NAME, task, _is_transcript) as home:
             went_on = home.record.interrupted
-            ending, cost = self._run_in_cell(cli, access, home, task, token)
+            ending, cost = self._run_sandboxed(cli, access, home, task, token)
             capped = None if ending.stopped else judge(ending, task.limits, cost)
             home.record = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         token.check()
@@ -248,7 +248,7 @@ class ClaudeAgent:
             session=ending.session, cost_usd=cost, at=ending.at,
         )  # fmt: skip
 
-    def _run_in_cell(
+    def _run_sandboxed(
         self, cli: Path, access: ModelAccess, home: SessionHome, task: AgentTask, token: CancelToken
     ) -> tuple[ClaudeResult, float]:
         """How it ended and what it cost; that is written down before anybody judges what it left behind."""
@@ -267,10 +267,12 @@ class ClaudeAgent:
             network=Network({_UPSTREAM: access.upstream}),
         )
         settings.touch(mode=0o600)
-        with self._jail.cell(task.workspace, invocation.env(access.env), policy) as cell:
+        with self._sandbox.open(task.workspace, invocation.env(access.env), policy) as sandboxed:
             # Not a variable: the environment is given before the address is known. Not a flag: others can read those.
-            settings.write_text(json.dumps({"env": {access.address_variable: cell.url(_UPSTREAM)}}), encoding="utf-8")
-            process = partial(AgentProcess.start, cell.argv(invocation.args()), cell.env, task.workspace)
+            settings.write_text(
+                json.dumps({"env": {access.address_variable: sandboxed.url(_UPSTREAM)}}), encoding="utf-8"
+            )
+            process = partial(AgentProcess.start, sandboxed.argv(invocation.args()), sandboxed.env, task.workspace)
             try:
                 ending = talk(process, task, attachments, token, self._settings.grace_seconds)
             except WebOrdinaryError:

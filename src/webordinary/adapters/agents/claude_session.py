@@ -46,7 +46,7 @@ _SCHEMA = {
 
 
 def site_tools(workspace: Path, attachments: tuple[PreparedFile, ...]) -> McpSdkServerConfig:
-    """An MCP server inside this process; it runs outside of the jail, so it follows no link."""
+    """An MCP server inside this process; it runs outside of the sandbox, so it follows no link."""
     files = {file.name: file for file in attachments}
 
     async def add_file(args: dict[str, Any]) -> dict[str, Any]:

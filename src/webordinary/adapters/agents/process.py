@@ -21,7 +21,7 @@ _LEAVE_SECONDS = 5.0
 
 
 class AgentProcess:
-    """Started in a cell, which ends whatever is left of it. To be used in one event loop."""
+    """Started in a sandbox, which ends whatever is left of it. To be used in one event loop."""
 
     def __init__(
         self, process: Process, transport: asyncio.SubprocessTransport, line_bytes: int, talk_bytes: int
@@ -95,7 +95,7 @@ class AgentProcess:
         return self._process.returncode in KILLED_CODES
 
     async def close(self) -> None:
-        """Let it leave, for a moment; then kill it. Its children are the cell's business."""
+        """Let it leave, for a moment; then kill it. Its children are the sandbox's business."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await self.end_input()

@@ -222,7 +222,7 @@ _INSTALL_BYTES = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """All installs below one folder. `scripts`: packages may run their install scripts, jailed."""
+    """All installs below one folder. `scripts`: packages may run their install scripts, sandboxed."""
 
     folder: Path
     scripts: bool = False
@@ -335,7 +335,7 @@ def _has_own_packages(build_dir: BuildDir, manager: PackageManager) -> bool:
 def _link_packages(kept: Path, modules: Path) -> None:
     modules.mkdir()
     for entry in kept.iterdir():
-        if not entry.resolve().is_relative_to(kept.resolve()):  # an install script's way out of the jail
+        if not entry.resolve().is_relative_to(kept.resolve()):  # an install script's way out of the sandbox
             continue
         if entry.name.startswith("@"):
             (modules / entry.name).mkdir()

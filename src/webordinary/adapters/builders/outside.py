@@ -241,7 +241,9 @@ class OutsideBuilder:
     def _build(self, build_dir: BuildDir, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         try:
             output = self._steps.make(build_dir, token)
-            if not _is_inside(output, build_dir.path):  # we read it from outside the jail, where a link leads anywhere
+            if not _is_inside(
+                output, build_dir.path
+            ):  # we read it from outside the sandbox, where a link leads anywhere
                 raise NotBuilt("The build left a link in place of its output.")
             files = copy_output(output, into, previous, self._build_env.limits, token)
         except NotBuilt as problem:
@@ -264,7 +266,7 @@ def find_program(name: str) -> str:
     program = _to_start(Path(os.path.abspath(found)))  # noqa: PTH100  links stay: see _to_start
     if program.parent.name == "shims":
         raise NotBuilt(
-            f"{name} is a shim of a version manager, which does not work in a jail. Put the folder of the program "
+            f"{name} is a shim of a version manager, which does not work in a sandbox. Put the folder of the program "
             "itself first in PATH.", mendable=False,
         )  # fmt: skip
     return str(program)
@@ -279,14 +281,14 @@ def files_of(*programs: str) -> tuple[Path, ...]:
     for path in shown:
         if private := private_part(path):
             raise NotBuilt(
-                f"{path} cannot be shown in a jail, as {private} is in it. Install the program elsewhere, or name only "
-                "the folders that it needs in jail_readable.", mendable=False,
+                f"{path} cannot be shown in a sandbox, as {private} is in it. Install the program elsewhere, or name "
+                "only the folders that it needs in jail_readable.", mendable=False,
             )  # fmt: skip
     return shown
 
 
 def search_path(*programs: str) -> dict[str, str]:
-    """PATH inside a jail, so that scripts find their interpreter beside them."""
+    """PATH inside a sandbox, so that scripts find their interpreter beside them."""
     own = dict.fromkeys(str(_interpreters(Path(program))) for program in programs if not _is_seen_by_all(Path(program)))
     return {"PATH": ":".join([*own, _SEARCHED])}
 

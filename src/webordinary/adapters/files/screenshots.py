@@ -1,7 +1,7 @@
-"""ChromiumPictures: a page before and after, by a headless browser in a jail that holds nothing but one release.
+"""ChromiumPictures: a page before and after, by a headless browser in a sandbox that holds nothing but one release.
 
-The browser's only way anywhere is the listener of its jail, which answers from the release's manifest. The jail bounds
-its memory, and is its sandbox: the browser's own one needs user namespaces, which a jail does not give.
+The browser's only way anywhere is the listener of its sandbox, which answers from the release's manifest. The sandbox
+bounds its memory and replaces the browser's own, which needs user namespaces: a sandbox does not give these.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ChromiumScreenshotter:
     this process's alone: what a killed one left in it is removed.
     """
 
-    def __init__(self, program: str, jail: Sandbox, scratch: Path, read: ReadFile = read_local) -> None:
-        self._program, self._jail, self._scratch, self._read = program, jail, scratch, read
+    def __init__(self, program: str, sandbox: Sandbox, scratch: Path, read: ReadFile = read_local) -> None:
+        self._program, self._sandbox, self._scratch, self._read = program, sandbox, scratch, read
         shutil.rmtree(scratch, ignore_errors=True)
 
     def take(self, before: Path | None, after: Path, page: str, seconds: float) -> ScreenshotPair:
@@ -93,9 +93,9 @@ class ChromiumScreenshotter:
         """Whether all that the page wanted of its site could be read."""
         with _Answers(release, self._read) as answers:
             reach = SandboxPolicy(_parts_of(self._program), network=Network(serve=answers.serve))
-            with self._jail.cell(folder, {}, reach) as cell:
-                words = cell.argv([self._program, *_FLAGS, f"http://{_HOST}/{quote(page)}"])
-                run(words, cwd=folder, env=cell.env, seconds=seconds, grace=0.1, interrupt=cell.interrupt)
+            with self._sandbox.open(folder, {}, reach) as sandboxed:
+                words = sandboxed.argv([self._program, *_FLAGS, f"http://{_HOST}/{quote(page)}"])
+                run(words, cwd=folder, env=sandboxed.env, seconds=seconds, grace=0.1, interrupt=sandboxed.interrupt)
             return not answers.unread
 
 
@@ -120,7 +120,7 @@ def _picture(shot: Path) -> bytes:
 
 
 class _Answers:
-    """Serves one release on the listener that comes out of the browser's jail."""
+    """Serves one release on the listener that comes out of the browser's sandbox."""
 
     def __init__(self, release: Path, read: ReadFile) -> None:
         self.unread: list[str] = []

@@ -130,12 +130,12 @@ _CPU_GRACE_SECONDS = 5
 
 
 class SandboxLimitExceeded(Permanent):
-    """A program in a jail used up what it may have; it was ended and its workspace emptied."""
+    """A program in a sandbox used up what it may have; it was ended and its workspace emptied."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Wall clock and output are the caller's; these are the jail's."""
+    """Wall clock and output are the caller's; these are the sandbox's."""
 
     processes: int = 512
     memory_bytes: int = 4_000 * MEGABYTE
@@ -168,7 +168,7 @@ class SandboxLimits:
 
 
 HOME = "/home/site"
-SCRATCH = ("/tmp", "/dev/shm", HOME)  # noqa: S108  inside the jail they are its own
+SCRATCH = ("/tmp", "/dev/shm", HOME)  # noqa: S108  inside the sandbox they are its own
 USER = 1000
 _LAUNCHER = "/run/webordinary/inside.py"
 _USR_NAMES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -284,7 +284,7 @@ def make_rootfs(folder: Path) -> None:
 
 
 def _make_devices(folder: Path) -> None:
-    """Root owns the host's devices, and so would a jail of root: it could `chmod 0 /dev/null` for everybody."""
+    """Root owns the host's devices, and so would a sandbox of root: it could `chmod 0 /dev/null` for everybody."""
     folder.mkdir()
     for name, numbers in _DEVICES.items():
         node = folder / name

@@ -328,7 +328,7 @@ class Guard:
         """The exceeded limit, as text."""
         self.disk_full = False
         """The program was ended because the disk was full, while it kept to its own limit."""
-        self._thread = threading.Thread(target=self._watch, name="jail guard", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="sandbox guard", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""The first program in a jail: says that it is there, hands out the listener for the proxy, becomes the program.
+"""The first program in a sandbox: says that it is there, hands out the listener for the proxy, becomes the program.
 
 Runs by itself (`python -I -S inside.py LIMITS PORT PROGRAM ARG…`) and imports nothing of ours. Without the answer
 from outside it ends, so that no program ever runs unwatched. The answer carries the program's environment, as every
@@ -34,7 +34,7 @@ def greet(port: int) -> tuple[bytes, dict[bytes, bytes]]:
     door.sendmsg([READY], attached)
     ready, rules, settings = ANSWER.unpack(receive(door, ANSWER.size))
     if ready != READY:
-        sys.exit("the jail was closed before its program began")
+        sys.exit("the sandbox was closed before its program began")
     calls, env = receive(door, rules), receive(door, settings)
     door.close()
     return calls, dict(item.split(b"=", 1) for item in env.split(b"\0") if item)
@@ -46,7 +46,7 @@ def receive(door: _socket.socket, size: int) -> bytes:
     while len(received) < size:
         chunk = door.recv(size - len(received))
         if not chunk:
-            sys.exit("the jail was closed before its program began")
+            sys.exit("the sandbox was closed before its program began")
         received += chunk
     return bytes(received)
 
@@ -90,7 +90,7 @@ def main() -> None:
         os.execvpe(program[0], program, env)  # noqa: S606
     except OSError as problem:
         hint = "if it is not below /usr, name its folder in jail_readable"
-        sys.stderr.write(f"{program[0]} cannot be started in the jail ({problem.strerror}); {hint}\n")
+        sys.stderr.write(f"{program[0]} cannot be started in the sandbox ({problem.strerror}); {hint}\n")
         sys.exit(127)
 
 

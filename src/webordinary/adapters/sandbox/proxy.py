@@ -1,4 +1,4 @@
-"""The only way out of a jail: named upstreams whose keys are added here, and tunnels to listed hosts."""
+"""The only way out of a sandbox: named upstreams whose keys are added here, and tunnels to listed hosts."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def _trust() -> ssl.SSLContext:
 
 
 class QuotaExceeded(Exception):
-    """The jail has moved all the bytes that one run may."""
+    """The sandbox has moved all the bytes that one run may."""
 
 
 class ByteQuota:
-    """Shared by all connections of one jail."""
+    """Shared by all connections of one sandbox."""
 
     def __init__(self, most: int) -> None:
         self._left, self._guard = most, threading.Lock()
@@ -154,7 +154,7 @@ _NOT_PASSED_ON = frozenset({
 
 
 class Lines(Protocol):
-    """The open connections of a jail, cut when it ends."""
+    """The open connections of a sandbox, cut when it ends."""
 
     @property
     def desk(self) -> AbstractContextManager[object]:
@@ -171,7 +171,7 @@ class Lines(Protocol):
 
 
 class Forwarder:
-    """For one connection from the jail; keeps its connections to upstreams for the next request."""
+    """For one connection from the sandbox; keeps its connections to upstreams for the next request."""
 
     def __init__(self, upstreams: Mapping[str, Upstream], prefix: str, allowance: ByteQuota, lines: Lines) -> None:
         self._upstreams, self._prefix, self._allowance, self._lines = upstreams, prefix, allowance, lines
@@ -181,11 +181,11 @@ class Forwarder:
         """Answer one request; returns the host and what became of it, for the log."""
         found = self._find(talk.path)
         if found is None:
-            return _refuse(talk, 403, "no such upstream in this jail"), "refused"
+            return _refuse(talk, 403, "no such upstream in this sandbox"), "refused"
         name, upstream, path = found
         host = host_of(upstream)
         if talk.command not in upstream.methods or not may_ask(path, upstream.paths):
-            return _refuse(talk, 403, "this may not be asked from this jail", host), "refused"
+            return _refuse(talk, 403, "this may not be asked from this sandbox", host), "refused"
         if _is_ambiguous(talk.headers):
             return _refuse(talk, 400, "a header must be one plain line", host), "refused"
         length = talk.headers.get("Content-Length", "0")
@@ -198,7 +198,7 @@ class Forwarder:
         try:
             response = self._ask(name, upstream, talk, path, int(length))
         except WebOrdinaryError as problem:
-            # Outside only: what a program that gives out keys says is nothing for a jail.
+            # Outside only: what a program that gives out keys says is nothing for a sandbox.
             self._lines.warn(f"a request to {host} cannot be signed: {problem}")
             self._forget(name)
             return _refuse(talk, 503, "there is no key for this now", host), "without a key"
@@ -347,7 +347,7 @@ _CHUNK = 65_536
 
 
 class Proxy:
-    """Serves one jail through the listener that came out of it. Logs hosts, never what is said to them."""
+    """Serves one sandbox through the listener that came out of it. Logs hosts, never what is said to them."""
 
     def __init__(self, network: Network, prefix: str = "") -> None:
         self.network, self.prefix = network, prefix
@@ -363,7 +363,7 @@ class Proxy:
     def serve(self, listener: socket.socket) -> None:
         """Answer in threads of its own, until closed."""
         self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), name="jail proxy", daemon=True).start()
+        threading.Thread(target=self._accept, args=(listener,), name="sandbox proxy", daemon=True).start()
 
     def close(self) -> None:
         """Cut every connection."""
@@ -378,7 +378,7 @@ class Proxy:
         """Remember a connection, to cut it in the end."""
         with self._guard:
             if self._closed:
-                raise ConnectionAbortedError("the jail was closed")
+                raise ConnectionAbortedError("the sandbox was closed")
             self._open.add(connection)
 
     def drop(self, connection: socket.socket) -> None:
@@ -388,13 +388,13 @@ class Proxy:
         connection.close()
 
     def note(self, verdict: str, host: str) -> None:
-        """Log where a jail wanted to go, a bounded number of times."""
+        """Log where a sandbox wanted to go, a bounded number of times."""
         self._logged += 1
         if self._logged <= _LOGGED:
-            _log.info("a jailed program's way to %s: %s", host[:200].encode("ascii", "replace").decode(), verdict)
+            _log.info("a sandboxed program's way to %s: %s", host[:200].encode("ascii", "replace").decode(), verdict)
 
     def warn(self, words: str) -> None:
-        """Log what keeps a jail's requests from leaving, a bounded number of times: a program may ask for ever."""
+        """Log what keeps a sandbox's requests from leaving, a bounded number of times: a program may ask for ever."""
         self._warned += 1
         if self._warned <= _WARNED:
             _log.warning("%s", words)
@@ -409,7 +409,7 @@ class Proxy:
                 if not self._free.acquire(blocking=False):
                     connection.close()
                     continue
-                threading.Thread(target=self._talk, args=(connection,), name="jail proxy talk", daemon=True).start()
+                threading.Thread(target=self._talk, args=(connection,), name="sandbox proxy talk", daemon=True).start()
 
     def _talk(self, connection: socket.socket) -> None:
         try:
@@ -435,7 +435,7 @@ def _take_leave(connection: socket.socket) -> None:
 
 
 class _Talk(BaseHTTPRequestHandler):
-    """One connection out of the jail; `server` is not a server but the proxy."""
+    """One connection out of the sandbox; `server` is not a server but the proxy."""
 
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "webordinary", ""
@@ -457,7 +457,7 @@ class _Talk(BaseHTTPRequestHandler):
         target = self.path.lower()
         if target not in self._proxy.network.allowed:
             self._proxy.note("refused", target)
-            self.send_error(403, "this host is not on the list of this jail")
+            self.send_error(403, "this host is not on the list of this sandbox")
             return
         host, _, port = target.rpartition(":")
         try:

@@ -94,7 +94,7 @@ def _inspect(folders: tuple[Path, ...], limits: SandboxLimits, planted: list[str
         if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             raise Permanent(f"{entry.name} is neither a file nor a folder: it cannot be published; nothing was changed")
         if kind == stat.S_IFREG and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-            Path(entry.path).chmod(stat.S_IMODE(status.st_mode) & 0o777)  # root's jail could make root's programs
+            Path(entry.path).chmod(stat.S_IMODE(status.st_mode) & 0o777)  # root's sandbox could make root's programs
     return ""
 
 
@@ -159,7 +159,7 @@ _BASIC_ENV = {
     "HOME": bubblewrap.HOME,
     "LANG": "C.UTF-8",
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
-    "TMPDIR": "/tmp",  # noqa: S108  inside the jail it is its own
+    "TMPDIR": "/tmp",  # noqa: S108  inside the sandbox it is its own
     "USER": "site",
 }
 _PROXY_ENV = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), _PROXY_URL) | dict.fromkeys(
@@ -185,7 +185,7 @@ class BubblewrapRun:
         return write_program(self._folder / "program", self.argv(args))
 
     def url(self, upstream: str) -> str:
-        """On the jail's own loopback."""
+        """On the sandbox's own loopback."""
         return f"{_PROXY_URL}/{upstream}"
 
     def interrupt(self) -> None:
@@ -227,20 +227,20 @@ class BubblewrapSandbox:
             return self._reason
 
     @contextmanager
-    def cell(
+    def open(
         self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> Iterator[BubblewrapRun]:
         """See the port."""
         if reason := self.why_not():
             raise Permanent(
-                f"outside programs run in a jail only, and none works here: {reason}. Make bubblewrap work (see "
+                f"outside programs run in a sandbox only, and none works here: {reason}. Make bubblewrap work (see "
                 "docs/security.md), or allow what that means with allow_unjailed_agents = true"
             )
-        with self._cell(workspace, env, policy) as cell:
-            yield cell
+        with self._open(workspace, env, policy) as sandboxed:
+            yield sandboxed
 
     @contextmanager
-    def _cell(self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy) -> Iterator[BubblewrapRun]:
+    def _open(self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy) -> Iterator[BubblewrapRun]:
         readable = self._shown((*self._readable, *policy.readable), workspace)
         writable = tuple(_real(path, workspace) for path in policy.writable)
         workspace = workspace.resolve()
@@ -265,7 +265,7 @@ class BubblewrapSandbox:
                 raise
             finally:  # also after an error of the driver: its files are saved next
                 if not guard.end():
-                    raise Transient("a jailed program does not die; is the disk stuck?")
+                    raise Transient("a sandboxed program does not die; is the disk stuck?")
                 if guard.admitted:
                     check_result(folders, self._limits, guard.reached, own_git)
                 if guard.disk_full and not must_end:
@@ -276,7 +276,7 @@ class BubblewrapSandbox:
         real = {path: _real(path, workspace) for path in readable}
         for path in real.values():
             if private := private_part(path, self._private):
-                raise Permanent(f"a jail does not show {path}, as {private} is in it: name less in jail_readable")
+                raise Permanent(f"a sandbox does not show {path}, as {private} is in it: name less in jail_readable")
         shown = set(real.values())
         named = (path for path in real if path.is_absolute() and shown.isdisjoint(path.parents))
         return tuple(shown.union(named))
@@ -298,17 +298,17 @@ class BubblewrapSandbox:
             make_rootfs(self._scratch / "furniture")
             with (
                 tempfile.TemporaryDirectory(prefix="trial-", dir=self._scratch) as folder,
-                self._cell(Path(folder), {}, NO_ACCESS) as cell,
+                self._open(Path(folder), {}, NO_ACCESS) as sandboxed,
             ):
                 tried = subprocess.run(
-                    cell.argv(PROGRAM), env=dict(cell.env), stdin=subprocess.DEVNULL, capture_output=True, timeout=30,
-                    check=False,
+                    sandboxed.argv(PROGRAM), env=dict(sandboxed.env), stdin=subprocess.DEVNULL, capture_output=True,
+                    timeout=30, check=False,
                 )  # fmt: skip
         except subprocess.TimeoutExpired as problem:
-            raise MachineFault(f"a trial of the jail did not end: {problem}") from problem
+            raise MachineFault(f"a trial of the sandbox did not end: {problem}") from problem
         except (OSError, Permanent, Transient) as problem:
             if is_machine_fault(problem):
-                raise MachineFault(f"the jail cannot be tried: {reason_of(problem)}") from problem
+                raise MachineFault(f"the sandbox cannot be tried: {reason_of(problem)}") from problem
             return f"a trial failed: {reason_of(problem)}"
         return self_test(tried)
 
@@ -317,7 +317,7 @@ def _real(path: Path, workspace: Path) -> Path:
     """The resolved path. Links in the workspace are refused: an earlier program may have made them."""
     real = path.resolve()
     if path.is_relative_to(workspace) and real != workspace.resolve() / path.relative_to(workspace):
-        raise Permanent(f"{path.relative_to(workspace)} is a link, and a jail does not follow links")
+        raise Permanent(f"{path.relative_to(workspace)} is a link, and a sandbox does not follow links")
     return real
 
 
@@ -337,8 +337,8 @@ def write_program(path: Path, argv: list[str], env: Mapping[str, str] | None = N
 class SandboxedPrograms:
     """The ProgramRunner over a Sandbox."""
 
-    def __init__(self, jail: Sandbox, grace_seconds: float = INTERRUPT_GRACE_SECONDS) -> None:
-        self._jail, self._grace = jail, grace_seconds
+    def __init__(self, sandbox: Sandbox, grace_seconds: float = INTERRUPT_GRACE_SECONDS) -> None:
+        self._sandbox, self._grace = sandbox, grace_seconds
 
     def run(
         self,
@@ -351,10 +351,10 @@ class SandboxedPrograms:
         policy: SandboxPolicy = NO_ACCESS,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, stdout and stderr; a cancelled token sends SIGINT, and SIGKILL after the grace period."""
-        with self._jail.cell(cwd, {**env, JOB_MARK: token.job_id}, policy) as cell:
+        with self._sandbox.open(cwd, {**env, JOB_MARK: token.job_id}, policy) as sandboxed:
             finished = run(
-                cell.argv(args), cwd=cwd, stdin=stdin, env=cell.env, seconds=seconds, token=token, grace=self._grace,
-                interrupt=cell.interrupt,
+                sandboxed.argv(args), cwd=cwd, stdin=stdin, env=sandboxed.env, seconds=seconds, token=token,
+                grace=self._grace, interrupt=sandboxed.interrupt,
             )  # fmt: skip
             token.check()  # inside the block: a cancelled job is reported before a full disk
         if finished.timed_out:
@@ -403,13 +403,13 @@ class UnconfinedRun:
 
 
 class UnconfinedSandbox:
-    """The site room's Jail without walls."""
+    """The site room's Sandbox without walls."""
 
     def __init__(self, worker: str, limits: SandboxLimits | None = None) -> None:
         self._worker, self._limits = worker, limits or SandboxLimits()
 
     @contextmanager
-    def cell(
+    def open(
         self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> Iterator[UnconfinedRun]:
         """See the port; what the program touches is up to the program."""
@@ -426,11 +426,11 @@ class UnconfinedSandbox:
                 port = listener.getsockname()[1]
                 proxy.serve(listener)
             passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-            cell = UnconfinedRun(
+            sandboxed = UnconfinedRun(
                 folder, {"HOME": str(folder), **passed_on, **env, WORKER_MARK: self._worker}, token, port
             )
-            closing.callback(cell.signal, signal.SIGKILL)
-            yield cell
+            closing.callback(sandboxed.signal, signal.SIGKILL)
+            yield sandboxed
 
 
 def _marked(mark: bytes) -> Iterator[int]:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.compose import sandbox
+from webordinary.compose.sandbox import sandbox_of
 from webordinary.compose.worker import agents_of, limits_of, scripted_environment
 from webordinary.config import Config
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
@@ -77,7 +77,7 @@ _READY = {
     "builtin": "It needs no key and does simple wishes only, such as a title or a photo; "
     "`webordinary doctor` says what an AI agent still needs here."
 }
-_ONLY_A_SCRIPT = "Its program and its jail are in order here; for real mails it needs a key, see docs/agents.md."
+_ONLY_A_SCRIPT = "Its program and its sandbox are in order here; for real mails it needs a key, see docs/agents.md."
 _DID = {
     "changed": "says that it is done",
     "answered": "only answered",
@@ -119,8 +119,8 @@ def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, qui
     home.mkdir()
     site.mkdir()
     (site / "index.html").write_text(PAGE, encoding="utf-8")
-    jail = sandbox.sandbox_of(config, "agent-test", home)
-    agent = agents_of(config, jail, home, env).get(name)
+    sandbox = sandbox_of(config, "agent-test", home)
+    agent = agents_of(config, sandbox, home, env).get(name)
     if agent is None:
         raise CommandFailed(f"the agent {name} has no program", "name it with --agent-command", Exit.USAGE)
     began = time.monotonic()

@@ -18,9 +18,9 @@ UNIT_FILE = Path("/etc/systemd/system/webordinary.service")
 DATA = Path("/var/lib/webordinary")
 USER = "webordinary"
 
-# Not set, as agents and builds run in jails of their own (bubblewrap), which the kernel refuses below these:
-# ProtectKernelTunables, ProtectKernelLogs and ProtectProc cover parts of /proc, and a jail mounts a fresh one;
-# SystemCallFilter and RestrictNamespaces would forbid the mounts and namespaces that a jail is made of.
+# Not set, as agents and builds run in sandboxes of their own (bubblewrap), which the kernel refuses below these:
+# ProtectKernelTunables, ProtectKernelLogs and ProtectProc cover parts of /proc, and a sandbox mounts a fresh one;
+# SystemCallFilter and RestrictNamespaces would forbid the mounts and namespaces that a sandbox is made of.
 UNIT = """\
 [Unit]
 Description=WebOrdinary: websites that their owners change by writing an e-mail
