@@ -198,6 +198,8 @@ class Progress:
         error = (job.result and job.result.error) or ""
         if job.outcome is JobOutcome.DEAD and "States.Timeout" in error and self._world.scenario.workers:
             raise Broken(f"{job.job_id} was given up for its waiting: {error}")
+        if job.outcome is JobOutcome.DEAD and "without ending" in error and changes:
+            raise Broken(f"{job.job_id} was given up after a look at main, and its change is there")
         if job.outcome is JobOutcome.DEAD and not self._is_seen(job.email_id):
             raise Broken(f"{job.job_id} is dead and no person sees it")
         given_up = self._is_seen(job.email_id)  # as of a workflow that was ended from outside, which does no more

@@ -19,6 +19,8 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Command
 
 _ENDLESS_SECONDS = 1e6
+_MOMENTS_OF_A_PUSH = 20
+"""A push takes longer than other calls, and so is more often cut off."""
 
 
 def work_for(process: Process, seconds: float, token: CancelToken) -> None:
@@ -84,7 +86,7 @@ class KilledPushes:
 
     def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool:
         """See Remote."""
-        if len(moves) > 1 and self._process.weather.crashes("push"):
+        if len(moves) > 1 and any(self._process.weather.crashes("push") for _ in range(_MOMENTS_OF_A_PUSH)):
             self._inside.push(dict(list(moves.items())[:1]), marks, seen)
             self._process.crash()
         return self._inside.push(moves, marks, seen)
