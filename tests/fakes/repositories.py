@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from webordinary.adapters.git.mirrors import live_branch
 from webordinary.adapters.git.workspaces import FenceMark, key_fence_ref, project_fence_ref
 from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, standing
 from webordinary.jobs.site_files import release_name
@@ -28,7 +27,7 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 
 MAIN = "main"
-LIVE = live_branch(MAIN)
+LIVE = "live"
 Files = Mapping[str, str]
 
 
@@ -377,6 +376,9 @@ class Lines:
     def between(self, excluded: str, commit: str) -> Notes:
         known = {one.oid for one in self._origin.history(excluded)}
         return [(one.oid, one.note) for one in self._origin.history(commit) if one.oid not in known]
+
+    def on_main(self, excluded: str, commit: str) -> Notes:
+        return self.between(excluded, commit)
 
     def fork_point(self, main: str, commit: str) -> str:
         known = {one.oid for one in self._origin.history(main)}

@@ -157,6 +157,21 @@ def test_a_lock_file_that_does_not_fit_is_refused_and_not_brought_up_to_date(
     assert "frozen-lockfile" in failed.log
 
 
+def test_package_json_decides_between_lock_files_and_the_log_says_which_version_it_asks_for(
+    place: Yard, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    asks = PACKAGE.replace('"private"', '"packageManager": "pnpm@9.1.0+sha512.abc", "private"')
+    stale = json.dumps({"name": "site", "lockfileVersion": 3, "packages": {}})
+    files = {"package.json": asks, "build.js": BUILD, "package-lock.json": stale}
+    built = place.build(source(tmp_path / "tree", files | {"pnpm-lock.yaml": LOCK_FILES["pnpm-lock.yaml"]}))
+    assert isinstance(built, Built), built
+    assert (place.site / "index.html").read_text() == "odd: true"
+    assert (
+        "package.json asks for pnpm@9.1.0+sha512.abc; the pnpm of this machine is used, by its lock file" in built.log
+    )
+
+
 def test_a_package_manager_that_is_missing_is_named(
     place: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

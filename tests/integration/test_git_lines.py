@@ -46,6 +46,16 @@ def test_live_begins_before_the_first_change_that_a_mail_made(tmp_path: Path) ->
     assert live_start(git, commits[1], "") == commits[1], "no mail has changed anything yet"
 
 
+def test_live_of_a_site_in_a_folder_begins_before_the_first_mail_that_changed_this_folder(tmp_path: Path) -> None:
+    git, [*_, neighbour] = repository(tmp_path, "Sites", CHANGE)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "index.html").write_text("tea")
+    subprocess.run(["git", "add", "-A"], cwd=tmp_path, check=True)
+    git, [*_, own] = repository(tmp_path, CHANGE)
+    assert live_start(git, own, "", "live-shop", "shop") == neighbour
+    assert live_start(git, own, "", "live-web", "web") == own
+
+
 def test_live_begins_with_main_where_a_mail_made_the_first_commit(tmp_path: Path) -> None:
     git, commits = repository(tmp_path, CHANGE, "By hand", CHANGE)
     assert live_start(git, commits[-1], "") == commits[-1]

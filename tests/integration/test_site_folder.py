@@ -11,14 +11,19 @@ import pytest
 from tests.integration.amelia import Amelia
 from tests.integration.test_cli_project import add, repo
 from tests.unit.jobs.fixtures import OTHER_THREAD
+from webordinary.adapters.agents.builtin.agent import BuiltinAgent
+from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.entrypoints.cli import main
+from webordinary.jobs.ports import AgentResult, AgentTask
+from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
-from webordinary.model.claims import ProjectLease
+from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import InvalidName, Permanent
-from webordinary.model.jobs import JobOutcome
+from webordinary.model.jobs import JobOutcome, Settlement
 from webordinary.model.mail import Command
-from webordinary.model.projects import site_folder
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, site_folder
 
 pytestmark = pytest.mark.needs("git")
 __all__ = ["repo"]
@@ -100,7 +105,91 @@ def test_an_agent_is_not_let_out_by_a_folder_that_became_a_link(workshop: Worksh
         workshop.send("change the homepage title to Spring Sale", "job-1")
 
 
-def test_a_site_is_added_with_its_folder_and_no_two_sites_share_a_repository(
+ANN = ProjectUser("shop", "ann")
+SHOP_THREAD = "5" * 16
+
+
+class Neighbours(Workshop):
+    """Beside Amelia's site, the one of Ann's shop in `apps/shop` of the same repository."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        shop = self.copy / "apps" / "shop"
+        shop.mkdir()
+        (shop / "index.html").write_text("<title>Shop</title>\n<h1>Shop</h1>\n<p>Open from 10 to 6.</p>\n")
+        self.push("apps/shop/about.html", "<title>About</title>\n<h1>About</h1>\n")
+        self.shop = Project("shop", str(self.origin), folder="apps/shop")
+
+    def deps(self, worker: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> JobDeps:
+        both = {"amelia": self.project, "shop": self.shop}
+        return replace(super().deps(worker, quick_seconds), project_of=both.__getitem__)
+
+    def in_shop(self, text: str, job_id: str, command: Command = Command.EDIT, thread: str = SHOP_THREAD) -> Settlement:
+        return self.send(text, job_id, command=command, key=ANN, thread=thread, worker="w-2", fence=20)
+
+    def shop_page(self, stage: Stage = Stage.EDIT) -> str:
+        current = self.releases.current("shop", stage)
+        assert current
+        return (current / "index.html").read_text()
+
+
+@pytest.fixture
+def neighbours(tmp_path: Path) -> Neighbours:
+    return Neighbours(tmp_path)
+
+
+def test_two_sites_of_one_repository_are_published_apart_and_neither_hears_of_the_other(neighbours: Neighbours) -> None:
+    neighbours.send("change the homepage title to Spring Sale", "job-1")
+    shop = neighbours.in_shop('set the heading on the home page to "Tea and cups"', "job-2")
+    assert shop.outcome is JobOutcome.SUCCEEDED, shop.result
+    published = neighbours.in_shop("publish all", "job-3", Command.PUBLISH)
+    assert published.outcome is JobOutcome.SUCCEEDED, published.result
+    assert "Tea and cups" in neighbours.shop_page(Stage.PUBLIC)
+    assert neighbours.releases.current("amelia", Stage.PUBLIC) is None
+    for told in (shop, published):
+        assert "Spring" not in repr(told.result)
+    neighbours.in_shop('set the heading on the home page to "Plates"', "job-4", thread="6" * 16)
+    own = neighbours.send("publish", "job-5", command=Command.PUBLISH)
+    assert "Spring Sale" in neighbours.page(stage=Stage.PUBLIC)
+    assert "Plates" not in repr(own.result)
+    assert "Tea and cups" in neighbours.shop_page(Stage.PUBLIC)
+    heads = neighbours.git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/live*").split()
+    assert heads == ["live-amelia", "live-shop"]
+
+
+def test_going_back_on_one_site_of_a_repository_takes_nothing_from_the_other(neighbours: Neighbours) -> None:
+    first = neighbours.in_shop('set the heading on the home page to "Tea and cups"', "job-1").result.commit
+    assert first
+    neighbours.send("change the homepage title to Spring Sale", "job-2")
+    neighbours.in_shop('set the heading on the home page to "Plates"', "job-3", thread="6" * 16)
+    rollback = GitSourceRollback(neighbours.folder / "mirrors", "operator")
+    lease = ProjectLease("shop", "operator", 10**12)
+    assert rollback.restore(neighbours.shop, Stage.EDIT, first, lease)
+    assert "Spring Sale" in neighbours.git("show", "main:apps/web/index.html")
+    assert "Tea and cups" in neighbours.git("show", "main:apps/shop/index.html")
+    undone = neighbours.send("undo", "job-4", command=Command.UNDO)
+    assert undone.outcome is JobOutcome.SUCCEEDED, undone.result
+    assert "Spring Sale" not in neighbours.page()
+    assert neighbours.send("undo", "job-5", command=Command.UNDO).result.commit is None, "that was the only one"
+
+
+def test_a_job_puts_its_change_on_top_of_what_the_other_site_pushed_meanwhile(neighbours: Neighbours) -> None:
+    class Slowly(BuiltinAgent):
+        def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+            done = super().run(task, token)
+            neighbours.in_shop('set the heading on the home page to "Tea and cups"', "job-2")
+            return done
+
+    deps = replace(neighbours.deps(), agents={"builtin": Slowly()})
+    settled = neighbours.send("change the homepage title to Spring Sale", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
+    assert neighbours.jobs_on_main() == ["job-1", "job-2"]
+    assert "Spring Sale" in neighbours.git("show", "main:apps/web/index.html")
+    assert "Tea and cups" in neighbours.git("show", "main:apps/shop/index.html")
+    assert "Spring Sale" in neighbours.page()
+
+
+def test_a_site_is_added_with_its_folder_and_sites_of_a_repository_lie_apart(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bare, data = tmp_path / "bare.git", tmp_path / "data"
@@ -120,7 +209,17 @@ def test_a_site_is_added_with_its_folder_and_no_two_sites_share_a_repository(
     assert main(["project", "add", "kiln", *flags, "--folder", "other"]) == 1
     assert "remove it, then add it with its folder" in capsys.readouterr().err
     assert add(data, bare, name="oven") == 1
-    assert "is the repository of kiln: each site needs one of its own" in capsys.readouterr().err
+    assert "is the repository of kiln, which lies in its folder apps" in capsys.readouterr().err
+    (repo / "oven").mkdir()
+    (repo / "oven" / "index.html").write_text("<title>Oven</title>")
+    subprocess.run(["git", "-C", repo, "add", "-A"], check=True)
+    subprocess.run(["git", "-C", repo, *IDENTITY, "commit", "-q", "-m", "another site"], check=True)
+    subprocess.run(["git", "-C", repo, "push", "-q", bare, "HEAD"], check=True)
+    flags[1] = str(tmp_path / "also.git")
+    (tmp_path / "also.git").symlink_to(bare)
+    for folder, code in (("apps/web", 1), ("", 1), ("oven", 0)):
+        assert main(["project", "add", "oven", *flags, "--folder", folder]) == code, folder
+    assert (data / "sites/oven/edit/current/index.html").read_text() == "<title>Oven</title>"
 
 
 @pytest.mark.parametrize("odd", ["../x", "a/../../b", ".git", "a/.Git/b", "x" * 300, "a\nb"])

@@ -98,6 +98,9 @@ class LineHistory(Protocol):
     def between(self, excluded: str, commit: str) -> Notes:
         """Notes of the history of `commit` without that of `excluded`, newest first, bounded."""
 
+    def on_main(self, excluded: str, commit: str) -> Notes:
+        """The same of main, without the commits that change nothing of the site: those of its neighbours."""
+
     def fork_point(self, main: str, commit: str) -> str:
         """The newest commit of main that is in the history of `commit`."""
 
@@ -145,8 +148,8 @@ def _read_live(own: History, head: str) -> _Published:
 def _waiting(lines: LineHistory, main: str, head: str) -> tuple[tuple[WaitingChange, ...], int]:
     live = _read_live(lambda commit: lines.between(main, commit), head)
     base = lines.fork_point(main, live.content)
-    new = lines.between(base, main)
-    now = in_effect(lambda commit: lines.between(base, commit), main)
+    new = lines.on_main(base, main)
+    now = in_effect(lambda commit: lines.on_main(base, commit), main)
     shas = {sha for sha, _ in new}
 
     def is_public(commit: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from webordinary.adapters.git.mirrors import EmptyRepository
@@ -126,9 +126,9 @@ def onboard(
     if known and known.repo != address:
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
     project = known or Project(project_id, address, agent=services.config.agent)
-    _refuse_repository_of_another(services, project)
     if folder is not None:
         project = _in_folder(services, project, folder)
+    _refuse_overlap(services, project)
     if agent:
         project = replace(project, agent=agent)
     if builder:
@@ -155,11 +155,23 @@ def onboard(
     return Onboarded(unshown, problem)
 
 
-def _refuse_repository_of_another(services: Container, project: Project) -> None:
-    """Publishing and going back move branches of a repository whole: two sites would move each other's."""
+def _refuse_overlap(services: Container, project: Project) -> None:
+    """Sites of one repository lie in folders apart: publishing and going back would change a neighbour's files."""
     for other in services.directory.projects():
-        if other.repo == project.repo and other.project_id != project.project_id:
-            raise Permanent(f"{project.repo} is the repository of {other.project_id}: each site needs one of its own")
+        if other.project_id == project.project_id or _address_of(other) != _address_of(project):
+            continue
+        ours, theirs = (PurePosixPath(one.folder) for one in (project, other))
+        if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
+            where = f"in its folder {theirs}" if other.folder else "at its top"
+            raise Permanent(
+                f"{project.repo} is the repository of {other.project_id}, which lies {where}: several sites of a "
+                "repository each need a folder of their own, beside the others (--folder)"
+            )
+
+
+def _address_of(project: Project) -> str:
+    """Its repository, however its address is written."""
+    return project.repo.rstrip("/").removesuffix(".git")
 
 
 def _in_folder(services: Container, project: Project, folder: str) -> Project:

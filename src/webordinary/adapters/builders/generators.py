@@ -26,6 +26,7 @@ from webordinary.adapters.processes import run
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.jobs.source import SourceTree
 from webordinary.model.claims import CancelToken
+from webordinary.model.text import clean
 
 _OWN = frozenset(f"hugo.{kind}" for kind in ("toml", "yaml", "yml", "json"))
 _OLD = frozenset(f"config.{kind}" for kind in ("toml", "yaml", "yml", "json"))
@@ -194,9 +195,10 @@ YARN_2 = replace(
 LOCKS = tuple(lock for manager in MANAGERS for lock in manager.locks)
 
 
-def manager_of(files: Container[str]) -> PackageManager | None:
-    """The package manager whose lock file is at the top; npm where several are."""
-    found = next((one for one in MANAGERS if any(lock in files for lock in one.locks)), None)
+def manager_of(files: Container[str], wanted: str = "") -> PackageManager | None:
+    """The package manager whose lock file is at the top; where several are the `wanted` one, else npm."""
+    there = [one for one in MANAGERS if any(lock in files for lock in one.locks)]
+    found = next((one for one in there if one.name == wanted), there[0] if there else None)
     return YARN_2 if found and found.name == "yarn" and ".yarnrc.yml" in files else found
 
 
@@ -346,6 +348,7 @@ def _link_packages(kept: Path, modules: Path) -> None:
 
 
 _PACKAGE = "package.json"
+_NAMED_CHARACTERS = 100
 _PACKAGE_BYTES, MAX_LOCK_BYTES = 1_000_000, 10_000_000
 """They are read in the worker's own process, where JSON takes up to 25 times its size."""
 _ENV = {
@@ -375,7 +378,8 @@ class Npm:
         package = _read(home / _PACKAGE)
         if not _scripts(package).get("build"):
             raise NotBuilt("package.json has no build script.")
-        manager, npm, node = manager_of(build_dir.tree.files), find_program("npm"), find_program("node")
+        manager = _manager_of(build_dir)
+        npm, node = find_program("npm"), find_program("node")
         programs = [npm, node, *([find_program(manager.name)] if manager else [])]
         readable = (*files_of(*programs), *self._installed(build_dir, package, manager, token))
         env = {**_ENV, **search_path(*programs), "npm_config_cache": str(build_dir.path / ".npm-cache")}
@@ -397,6 +401,16 @@ class Npm:
             )
             raise NotBuilt(f"{words}, so that every build is the same.")
         return ()
+
+
+def _manager_of(build_dir: BuildDir) -> PackageManager | None:
+    """What `packageManager` says decides between lock files. Its version is not fetched: each build would."""
+    named = " ".join(str(_read(build_dir.path / _PACKAGE).get("packageManager") or "")[:_NAMED_CHARACTERS].split())
+    manager = manager_of(build_dir.tree.files, named.partition("@")[0])
+    if named and manager:
+        used = f"the {manager.name} of this machine is used, by its lock file"
+        build_dir.said.append(f"package.json asks for {clean(named)}; {used}\n")
+    return manager
 
 
 def _read(file: Path) -> dict[str, Any]:

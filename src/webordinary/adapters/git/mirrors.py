@@ -79,9 +79,13 @@ class Mirrors:
         return FileLock(self._folder / f".{project_id}.lock")
 
 
-def live_branch(main: str) -> str:
-    """The name of the branch that the public site shows; a repository may use the usual name for its main branch."""
-    return "live" if main != "live" else "public"
+def live_branch(main: str, project: Project) -> str:
+    """The branch that the public site shows. A site in a folder has one of its own: its repository may have several.
+
+    A repository may use the usual name for its main branch.
+    """
+    usual, other = (f"{name}-{project.project_id}" if project.folder else name for name in ("live", "public"))
+    return usual if main != usual else other
 
 
 def main_branch(git: Git, project: Project) -> str:

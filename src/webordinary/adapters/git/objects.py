@@ -214,14 +214,14 @@ def for_people(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(clean, names))
 
 
-def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
-    """What a thread brought to main, the newest first."""
+def past_changes(git: Git, head: str, thread_id: str, folder: str) -> tuple[PastChange, ...]:
+    """What a thread brought to main, the newest first. Another site of the repository may have been rolled back."""
 
     @cache
     def history(commit: str) -> list[tuple[str, Note]]:
         if commit != head and git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
             return []  # main was rewritten since it was rolled back
-        return notes(git, commit, f"Thread: {thread_id}", _PAST_CHANGES, or_saying="Rolled-Back-To: ")
+        return notes(git, commit, f"Thread: {thread_id}", _PAST_CHANGES, "Rolled-Back-To: ", folder)
 
     left = standing(history, head, thread_id)
     ours = [(sha, note) for sha, note in history(head) if note.thread_id == thread_id and note.job_id]
@@ -289,12 +289,22 @@ def newest_of_job(git: Git, tip: str, job_id: str, among: int) -> list[tuple[str
     return [(sha, note) for sha, note in notes(git, tip, "", among) if note.job_id == job_id][:1]
 
 
-def notes(git: Git, where: str, saying: str, limit: int, or_saying: str = "") -> list[tuple[str, Note]]:
-    """Our notes on the commits of a range, newest first; `saying` narrows them by a line of the message."""
+def below(folder: str) -> tuple[str, ...]:
+    """Names the files of a site's folder to git, for a site that has one."""
+    return (f":(literal,top){folder}",) if folder else ()
+
+
+def notes(
+    git: Git, where: str, saying: str, limit: int, or_saying: str = "", folder: str = ""
+) -> list[tuple[str, Note]]:
+    """Our notes on the commits of a range, newest first; `saying` narrows them by a line of the message.
+
+    With `folder` only commits that change something in it count.
+    """
     options = [f"--max-count={limit}", "-z", "--format=%H%n%B", "--fixed-strings"]
     options += [f"--grep={words}" for words in (saying, or_saying) if words]
     found = []
-    for entry in git("log", *options, where, "--").split("\0"):
+    for entry in git("log", *options, where, "--", *below(folder)).split("\0"):
         sha, _, text = entry.partition("\n")
         if sha:
             found.append((sha, read_note(text)))

@@ -159,7 +159,7 @@ class GitHistory:
             return known
         with suppress(WebOrdinaryError, OSError):
             known = _subjects(git, commits)
-            for ref in ("HEAD", f"refs/heads/{live_branch(main_branch(git, project))}"):
+            for ref in ("HEAD", f"refs/heads/{live_branch(main_branch(git, project), project)}"):
                 if len(known) < len(commits):  # the last ones come to a mirror with the next job; no ref moves for us
                     fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", project.repo, ref)
                     self._mirrors.remote(git, project).attempt(*fetch, seconds=_QUICKLY)

@@ -47,21 +47,28 @@ _MOST_COMMITS = 2000
 class GitLines:
     """See LineHistory. For one comparison: it reads each part of the history once."""
 
-    def __init__(self, git: Git) -> None:
-        self._git = git
-        self._read: dict[tuple[str, str], Notes] = {}
+    def __init__(self, git: Git, folder: str = "") -> None:
+        self._git, self._folder = git, folder
+        self._read: dict[tuple[str, str, str], Notes] = {}
         self._forks: dict[tuple[str, str], str] = {}
 
     def between(self, excluded: str, commit: str) -> Notes:
-        if (excluded, commit) not in self._read:
-            self._read[excluded, commit] = self._notes(excluded, commit)
-        return self._read[excluded, commit]
+        return self._once(excluded, commit, "")
 
-    def _notes(self, excluded: str, commit: str) -> Notes:
+    def on_main(self, excluded: str, commit: str) -> Notes:
+        return self._once(excluded, commit, self._folder)
+
+    def _once(self, excluded: str, commit: str, folder: str) -> Notes:
+        wanted = excluded, commit, folder
+        if wanted not in self._read:
+            self._read[wanted] = self._notes(*wanted)
+        return self._read[wanted]
+
+    def _notes(self, excluded: str, commit: str, folder: str) -> Notes:
         if excluded == commit:
             return ()
         try:
-            return objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS)
+            return objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS, folder=folder)
         except GitFailed:
             if self._git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code == 0:
                 raise
@@ -77,17 +84,18 @@ class GitLines:
         return objects.files_of_each(self._git, commits) if commits else {}
 
 
-def live_start(git: Git, main: str, public: str) -> str:
-    """Where live begins: at the public release, or before the first change that a mail made."""
+def live_start(git: Git, main: str, public: str, live: str = "live", folder: str = "") -> str:
+    """Where live begins: at the public release, or before the first change of the site that a mail made."""
     if public:
         found = git.attempt("rev-parse", "--verify", "--quiet", f"{public}^{{commit}}")
         if found.code != 0:
             raise Permanent(
-                f"the commit of the public release {public} is not in the repository: push a branch `live` with the "
+                f"the commit of the public release {public} is not in the repository: push a branch `{live}` with the "
                 "content of the public site, then send the mail again"
             )
         return found.out.decode().strip()
-    parents_of_made = git("log", "--format=%P", "--extended-regexp", "--grep=^Job-Id: ", main, "--").splitlines()
+    made = ("log", "--format=%P", "--extended-regexp", "--grep=^Job-Id: ", main, "--", *objects.below(folder))
+    parents_of_made = git(*made).splitlines()
     return next(iter(parents_of_made[-1].split()), main) if parents_of_made else main
 
 
@@ -171,7 +179,7 @@ class GitRepository:
     def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
         """The thread's changes on main, the newest first."""
         copy, thread_id = self._workspaces.held(workspace), workspace.work.thread_id
-        return objects.past_changes(copy.git, copy.refs[copy.main_ref], thread_id)
+        return objects.past_changes(copy.git, copy.refs[copy.main_ref], thread_id, copy.project.folder)
 
     def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
         """Take a change back in the workspace; a conflict leaves the workspace clean."""
@@ -229,8 +237,9 @@ class GitRepository:
         if public and copy.live_ref not in copy.refs:  # another job may have begun live since the last read
             copy.read(workspace.work.branch)
         main, live = copy.refs[copy.main_ref], copy.refs.get(copy.live_ref, "")
-        head = live or live_start(copy.git, main, public)
-        return compare(GitLines(copy.git), main, head, workspace.work.job_id, begun=bool(live or public))
+        folder, branch = copy.project.folder, copy.live_ref.removeprefix("refs/heads/")
+        head = live or live_start(copy.git, main, public, branch, folder)
+        return compare(GitLines(copy.git, folder), main, head, workspace.work.job_id, begun=bool(live or public))
 
     def bring(
         self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage

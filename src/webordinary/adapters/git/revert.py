@@ -38,7 +38,7 @@ class GitSourceRollback:
         for _ in range(_TRIES):
             git = self._mirrors.refresh(project)
             main = main_branch(git, project)
-            branch = main if stage is Stage.EDIT else live_branch(main)
+            branch = main if stage is Stage.EDIT else live_branch(main, project)
             ref = f"refs/heads/{branch}"
             head = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
             if not head:

@@ -134,7 +134,7 @@ class Checkout:
     @property
     def live_ref(self) -> str:
         """The branch of the public site."""
-        return f"refs/heads/{live_branch(self.main)}"
+        return f"refs/heads/{live_branch(self.main, self.project)}"
 
     def read(self, branch: str) -> None:
         """Learn the origin's main and live, the thread's branch and all fence marks; what they name is here then."""
