@@ -509,11 +509,11 @@ class Config:
         """
         problems: list[Problem] = []
         variables = env or {}
-        said = [*_from_platform(variables), *_from_credentials(variables, problems), *_from_env(variables, problems)]
-        said += _from_flags(overrides or {})
-        file = file or _file_beside_data(said)
+        given = [*_from_platform(variables), *_from_credentials(variables, problems), *_from_env(variables, problems)]
+        given += _from_flags(overrides or {})
+        file = file or _file_beside_data(given)
         values: dict[str, object] = {}
-        for name, raw, source in [*_from_file(file, problems), *said]:
+        for name, raw, source in [*_from_file(file, problems), *given]:
             try:
                 values[name] = setting_of(name).rule.read(raw)
             except ValueError:
@@ -644,8 +644,8 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _file_beside_data(said: Iterable[GivenValue]) -> Path | None:
-    data = {name: raw for name, raw, _ in said if name == "data"}.get("data", "data")
+def _file_beside_data(given: Iterable[GivenValue]) -> Path | None:
+    data = {name: raw for name, raw, _ in given if name == "data"}.get("data", "data")
     file = Path(str(data)).expanduser() / FILE_NAME
     return file if file.is_file() else None
 

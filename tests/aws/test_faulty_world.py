@@ -15,7 +15,7 @@ from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import Ending, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import JobEnd, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -54,7 +54,7 @@ class Worker:
     history: History
     rng: random.Random
     running: StartedJob | None = None
-    ending: Ending = DONE
+    ending: JobEnd = DONE
     seen: Claim | None = None
 
     def step(self, now: datetime) -> None:

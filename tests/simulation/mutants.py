@@ -17,7 +17,7 @@ from webordinary.jobs.site_files import Release
 from webordinary.jobs.source import Workspace
 from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import Job, JobEnd, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.worker.claims import ClaimSet
 from webordinary.worker.slot import Slot
@@ -41,7 +41,7 @@ class UnfencedSettling(Wrapped):
         super().__init__(inside)
         self._state = state
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         try:
             return self.inside.end_and_take_next(started, ending, now, more=more)
         except ClaimLost:
@@ -198,7 +198,7 @@ class NeverMakesWay(Wrapped):
         super().__init__(inside)
         self._conn = state.db.conn
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         waiting = self._conn.execute("DELETE FROM hints RETURNING key, waiting_since, preferred, sent_at").fetchall()
         try:
             return self.inside.end_and_take_next(started, ending, now, more=more)
@@ -217,7 +217,7 @@ class UnknownKept(Wrapped):
 class HeldForGood(Wrapped):
     """A held job does not look again by itself: only whoever resumes its site lets it go."""
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         if isinstance(ending, Requeue) and ending.why is RequeueReason.HELD:
             ending = replace(ending, not_before=now + timedelta(days=2))
         return self.inside.end_and_take_next(started, ending, now, more=more)
@@ -252,7 +252,9 @@ class NothingLetGo(Wrapped):
 
 
 def _never_letting_go(slot: Slot) -> Slot:
-    return Slot(slot._deps, cast(ClaimSet, NothingLetGo(slot._claim_set)), slot._renewer, slot._stopping, slot._wanted)
+    return Slot(
+        slot._deps, cast(ClaimSet, NothingLetGo(slot._claim_set)), slot._renewer, slot._stopping, slot._needs_slot
+    )
 
 
 def _saving_previews(worker: Worker) -> None:

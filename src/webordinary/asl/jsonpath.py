@@ -224,9 +224,9 @@ def _test(name: str, operand: JSON, variable: Path, where: str) -> Condition:
         return lambda data: isinstance(value := _read(variable, data), str) and bool(pattern.fullmatch(value))
     if name in _COMPARISONS:
         key, compare = _COMPARISONS[name]
-        if (wanted := key(operand)) is None:
+        if (expected := key(operand)) is None:
             raise InvalidDefinition(where, name, f"cannot compare with {operand!r}")
-        return lambda data: (mine := key(_read(variable, data))) is not None and compare(mine, wanted)
+        return lambda data: (mine := key(_read(variable, data))) is not None and compare(mine, expected)
     if name.endswith("Path") and name[:-4] in _COMPARISONS:
         return _path_comparison(name, operand, variable, where)
     raise InvalidDefinition(where, "Choices", f"unknown comparison {name}")
@@ -237,8 +237,8 @@ def _path_comparison(name: str, operand: JSON, variable: Path, where: str) -> Co
     other = compiled(operand, name, where)
 
     def test(data: Data) -> bool:
-        mine, wanted = key(_read(variable, data)), key(_read(other, data))
-        return mine is not None and wanted is not None and compare(mine, wanted)
+        mine, expected = key(_read(variable, data)), key(_read(other, data))
+        return mine is not None and expected is not None and compare(mine, expected)
 
     return test
 

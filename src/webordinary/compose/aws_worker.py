@@ -34,7 +34,7 @@ from webordinary.worker.ports import Wakeups, WorkerDeps
 from webordinary.worker.worker import Worker
 
 BEAT_SECONDS = 15.0
-CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
+CLAIMS_HELD, REPORT_SECONDS = "ClaimsHeld", 60.0
 RECONCILE_SECONDS = 300.0
 """A lambda reconciles each minute; a worker looks so often whether it does, and does so itself if not."""
 
@@ -144,13 +144,13 @@ class ReportingWakeups:
         self, inside: Wakeups, events: EventLines, monotonic: Callable[[], float], beat: Callable[[], None]
     ) -> None:
         self._inside, self._events, self._monotonic, self._beat = inside, events, monotonic, beat
-        self._told, self._told_at = -1, 0.0
+        self._reported, self._reported_at = -1, 0.0
 
     def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
         """Waits at most one beat: a worker without a beat for a lease counts as hung."""
         now = self._monotonic()
-        if len(held) != self._told or now - self._told_at >= TOLD_EACH_SECONDS:
-            self._told, self._told_at = len(held), now
+        if len(held) != self._reported or now - self._reported_at >= REPORT_SECONDS:
+            self._reported, self._reported_at = len(held), now
             self._events.level(CLAIMS_HELD, len(held))
         self._beat()
         return self._inside.wait(min(seconds, BEAT_SECONDS), held, free)

@@ -57,11 +57,11 @@ def emulated_events(config: Config) -> EmulatedEvents:
     return EmulatedEvents(file)
 
 
-def _event_of(said: dict[str, object]) -> Event:
-    key, data = said.get("key"), said.get("data")
-    names = {name: str(said[name]) for name in ("email_id", "job_id", "worker") if said.get(name)}
+def _event_of(record: dict[str, object]) -> Event:
+    key, data = record.get("key"), record.get("data")
+    names = {name: str(record[name]) for name in ("email_id", "job_id", "worker") if record.get(name)}
     return Event(
-        EventKind(str(said["event"])),
+        EventKind(str(record["event"])),
         key=ProjectUser.parse(str(key)) if key else None,
         data=data if isinstance(data, dict) else {},
         **names,

@@ -59,7 +59,7 @@ def package_lambdas(root: Path) -> None:
     build(root, AWS)
 
 
-def activate_receipt_rules(config: Config, wanted: str = names.RECEIPT_RULES) -> str:
+def activate_receipt_rules(config: Config, rules: str = names.RECEIPT_RULES) -> str:
     """Let SES receive by our rules, unless others are active; what was done, or is left to do, in words."""
     endpoint = config.aws_endpoint or None
     if endpoint:
@@ -67,7 +67,7 @@ def activate_receipt_rules(config: Config, wanted: str = names.RECEIPT_RULES) ->
     ses = boto3.client("ses", config=config_of(config.aws_region))
     active = active_rules(ses)
     with translated("making our receipt rules the active ones"):
-        if active and active == wanted:
+        if active and active == rules:
             return f"SES receives by the rules {active}"
         if active:
             return (
@@ -78,14 +78,14 @@ def activate_receipt_rules(config: Config, wanted: str = names.RECEIPT_RULES) ->
     return f"SES receives by the rules {names.RECEIPT_RULES}"
 
 
-def examine_before_deploying(config: Config, said: Mapping[str, str], *, take_over_mail: bool) -> Iterator[CheckRun]:
-    """Run every check of `aws preflight`; `said` are the settings of the deployment. Changes nothing."""
+def examine_before_deploying(config: Config, given: Mapping[str, str], *, take_over_mail: bool) -> Iterator[CheckRun]:
+    """Run every check of `aws preflight`; `given` are the settings of the deployment. Changes nothing."""
     intent = DeploymentIntent(
         region=config.aws_region,
-        mailbox=_mailbox(said),
+        mailbox=_mailbox(given),
         take_over_mail=take_over_mail,
-        max_workers=int(said.get("max_workers", "10")),
-        **{name: said[name] for name in LOOKED_AT if name in said},
+        max_workers=int(given.get("max_workers", "10")),
+        **{name: given[name] for name in LOOKED_AT if name in given},
     )
     identity, *others = account_checks(config)
     [known] = run_checks([identity])
@@ -95,13 +95,13 @@ def examine_before_deploying(config: Config, said: Mapping[str, str], *, take_ov
         yield from run_checks([*others, *found.checks()])
 
 
-def identity_to_use(config: Config, said: Mapping[str, str]) -> str:
+def identity_to_use(config: Config, given: Mapping[str, str]) -> str:
     """Whether the deployment makes SES's identity or uses an existing one: the setting `identity`."""
-    return existing_identity(client_of(config), _mailbox(said).rpartition("@")[2])
+    return existing_identity(client_of(config), _mailbox(given).rpartition("@")[2])
 
 
-def _mailbox(said: Mapping[str, str]) -> str:
-    return said.get("mailbox") or names.mailbox_of(said.get("domain", "example.com"))
+def _mailbox(given: Mapping[str, str]) -> str:
+    return given.get("mailbox") or names.mailbox_of(given.get("domain", "example.com"))
 
 
 def is_bootstrapped(config: Config) -> bool:

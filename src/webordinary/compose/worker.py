@@ -136,9 +136,9 @@ def run_embedded_worker(
         services.worker_rows.leave(worker_id, services.clock.now())
 
 
-def stop_on(told: threading.Event, worker: Worker) -> None:
+def stop_on(stopping: threading.Event, worker: Worker) -> None:
     """Wait to be told, then tell the worker."""
-    told.wait()
+    stopping.wait()
     worker.stop()
 
 

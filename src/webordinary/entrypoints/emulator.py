@@ -116,13 +116,13 @@ def sole_on(port: int) -> Iterator[FileLock]:
         lock.release()
 
 
-def port_for(wanted: int | None) -> int:
+def port_for(requested: int | None) -> int:
     """The port to use: the one that is wanted, any for 0; for None the usual one, or any where that is taken."""
-    if wanted is None:
+    if requested is None:
         return PORT if is_free(HOST, PORT) else free_port(HOST)
-    if wanted and not is_free(HOST, wanted):
-        raise InUse(f"port {wanted} is in use")
-    return wanted or free_port(HOST)
+    if requested and not is_free(HOST, requested):
+        raise InUse(f"port {requested} is in use")
+    return requested or free_port(HOST)
 
 
 def _environment(folder: Path, port: int) -> dict[str, str]:

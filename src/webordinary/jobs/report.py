@@ -173,7 +173,7 @@ def of_publication(
     match outcome:
         case PublicDeployment(release=release, brought=brought, flipped=flipped):
             url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
-            published = _told(run, brought)
+            published = _lines_of(run, brought)
             words = "This is on your public site now." if published or flipped else NOTHING_WAITS
             result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
             return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
@@ -229,17 +229,17 @@ def of_undo(
     words = NOT_YOURS if isinstance(public, MayNotPublish) else STILL_PUBLIC
     words = NO_LONGER_PUBLIC if isinstance(public, PublicDeployment) else words
     summary = f"{settled.result.summary}\n\n{words}"
-    published = _told(run, public.brought) if isinstance(public, PublicDeployment) else ()
+    published = _lines_of(run, public.brought) if isinstance(public, PublicDeployment) else ()
     return replace(settled, result=replace(settled.result, summary=summary, published=published))
 
 
-def _told(run: JobRun, changes: Sequence[WaitingChange]) -> tuple[str, ...]:
-    told = tuple(f"{one.words} ({_asked_by(run, one)})" for one in changes[:_LISTED_CHANGES])
-    return told if len(told) == len(changes) else (*told, f"and {len(changes) - len(told)} more")
+def _lines_of(run: JobRun, changes: Sequence[WaitingChange]) -> tuple[str, ...]:
+    lines = tuple(f"{one.words} ({_asked_by(run, one)})" for one in changes[:_LISTED_CHANGES])
+    return lines if len(lines) == len(changes) else (*lines, f"and {len(changes) - len(lines)} more")
 
 
 def _listed(run: JobRun, changes: Sequence[WaitingChange]) -> str:
-    return "\n\n".join(_told(run, changes))
+    return "\n\n".join(_lines_of(run, changes))
 
 
 def _asked_by(run: JobRun, change: WaitingChange) -> str:
@@ -249,11 +249,11 @@ def _asked_by(run: JobRun, change: WaitingChange) -> str:
 
 
 def _stays_back(run: JobRun, public: PublicDeployment) -> tuple[str, ...]:
-    told = _told(run, public.waiting)
+    lines = _lines_of(run, public.waiting)
     if not public.unowned:
-        return told
+        return lines
     commits = "1 change" if public.unowned == 1 else f"{public.unowned} changes"
-    return (*told, f"{commits} made in the repository itself")
+    return (*lines, f"{commits} made in the repository itself")
 
 
 def of_nothing_to_undo() -> Settlement:

@@ -162,20 +162,20 @@ def envelopes_of(raw: bytes, ses_id: str, mailbox: Mailbox, received_at: datetim
 def read_trace(raw: bytes, ses_id: str) -> SesTrace | None:
     """What SES says of this mail, or None where its words cannot be told from the sender's."""
     block = _block(raw)
-    said = {name: " ".join(lines) for name, lines in block.items()}
-    received = _RECEIVED.fullmatch(said.get("received", ""))
+    values = {name: " ".join(lines) for name, lines in block.items()}
+    received = _RECEIVED.fullmatch(values.get("received", ""))
     if received is None or received["ses_id"] != ses_id:
         return None
-    results = _results(block.get("authentication-results", []), said.get("received-spf", ""))
+    results = _results(block.get("authentication-results", []), values.get("received-spf", ""))
     return SesTrace(
         peer=received["peer"],
-        mail_from=said.get("return-path", "").strip("<> ")[:MAX_ADDRESS],
+        mail_from=values.get("return-path", "").strip("<> ")[:MAX_ADDRESS],
         recipient=(received["recipient"] or "").lower(),
         verdicts=TransportVerdicts(
             dmarc=results["dmarc"] if results else "",
             dmarc_domain=results["domain"].lower() if results else "",
-            spam=said.get("x-ses-spam-verdict", "").lower(),
-            virus=said.get("x-ses-virus-verdict", "").lower(),
+            spam=values.get("x-ses-spam-verdict", "").lower(),
+            virus=values.get("x-ses-virus-verdict", "").lower(),
         ),
     )
 
@@ -210,10 +210,10 @@ def _results(lines: list[str], spf: str) -> re.Match[str] | None:
 
 def _recipients(headers: Headers, trace: SesTrace | None, mailbox: Mailbox) -> tuple[str, ...]:
     """A recipient selects, it never authorises: what the sender wrote in To is good enough beside SES's word."""
-    told = trace.recipient if trace else ""
-    named = (told, *addresses_in((*headers.all("to"), *headers.all("cc"))))
+    traced = trace.recipient if trace else ""
+    named = (traced, *addresses_in((*headers.all("to"), *headers.all("cc"))))
     ours = tuple(dict.fromkeys(address for address in named if mailbox.accepts(address)))[:MAX_RECIPIENTS]
-    return ours or (() if told else (mailbox.address,))
+    return ours or (() if traced else (mailbox.address,))
 
 
 _GOOD = "pass"

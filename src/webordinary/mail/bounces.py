@@ -30,8 +30,8 @@ def read_returned(raw: bytes) -> ReturnedMail | None:
     failed = _failed(mail)
     if not failed or not ids:
         return None
-    said = " ".join(dict.fromkeys(" ".join(found.split()) for found in _DIAGNOSTIC.findall(text)[:2]))
-    return ReturnedMail(ids, failed, f"bounced for good: {said or 'no reason given'}"[:MAX_REASON])
+    diagnosis = " ".join(dict.fromkeys(" ".join(found.split()) for found in _DIAGNOSTIC.findall(text)[:2]))
+    return ReturnedMail(ids, failed, f"bounced for good: {diagnosis or 'no reason given'}"[:MAX_REASON])
 
 
 def _failed(mail: Message) -> tuple[str, ...]:

@@ -214,16 +214,16 @@ def _counted(headers: Headers) -> Counter[str]:
 
 def _is_usable(record: bytes, signature: Signature) -> bool:
     """Whether the owner of the domain lets this key sign such mails; a key in testing (t=y) proves nothing."""
-    key, wanted = tags_of(record.decode("ascii", "replace")), signature.tags
+    key, tags = tags_of(record.decode("ascii", "replace")), signature.tags
     flags, services, hashes = (_words(key.get(tag, usual)) for tag, usual in (("t", ""), ("s", "*"), ("h", "sha256")))
     return (
         key.get("v", "DKIM1") == "DKIM1"
-        and key.get("k", "rsa") == _KEY_TYPES[wanted["a"]]
+        and key.get("k", "rsa") == _KEY_TYPES[tags["a"]]
         and key.get("p", "") != ""
         and "sha256" in hashes
         and bool({"*", "email"} & services)
         and "y" not in flags
-        and ("s" not in flags or wanted.get("i", "@" + signature.domain).lower().endswith("@" + signature.domain))
+        and ("s" not in flags or tags.get("i", "@" + signature.domain).lower().endswith("@" + signature.domain))
     )
 
 
@@ -302,8 +302,8 @@ class PinnedProvider:
         if not self._ids or not self._hands_over(delivery):
             return None
         headers = read_headers(raw)
-        said = "" if headers.defect else self._topmost(headers)
-        return _dmarc_in(said) if said else None
+        field = "" if headers.defect else self._topmost(headers)
+        return _dmarc_in(field) if field else None
 
     def _hands_over(self, delivery: Delivery) -> bool:
         if delivery.transport is not TransportKind.SMTP:
@@ -320,8 +320,8 @@ class PinnedProvider:
             if name in _OF_AUTHOR or (name == "received" and self._is_foreign(value)):
                 return ""
             if name == _FIELD:
-                said = without_comments(value)
-                named, _, results = said.partition(";")
+                field = without_comments(value)
+                named, _, results = field.partition(";")
                 return results if (named.split() or [""])[0].lower() in self._ids else ""
         return ""
 

@@ -45,18 +45,18 @@ def deliver_due(outbox: Outbox, transport: Transport, now: datetime, events: Eve
 def deliver(entry: OutboxEntry, outbox: Outbox, transport: Transport, now: datetime, events: Events) -> bool:
     """Try one reply, once; False if it did not leave."""
     reply = entry.reply
-    told = {"kind": reply.kind, "recipient": reply.recipient}
+    sent = {"kind": reply.kind, "recipient": reply.recipient}
     try:
         sent_as = transport.send(reply)
     except (Transient, Permanent) as problem:
         error, next_try_at = str(problem)[:MAX_ERROR], _next_try(problem, entry, now)
         outbox.mark_failed(reply, error, next_try_at)
         if next_try_at is None:
-            data = {**told, "reason": f"reply not delivered: {error}"}
+            data = {**sent, "reason": f"reply not delivered: {error}"}
             events.emit(Event(EventKind.DEAD_LETTERED, email_id=reply.email_id, data=data))
         return False
     _mark_sent(reply, outbox, now, sent_as)
-    events.emit(Event(EventKind.REPLY_SENT, email_id=reply.email_id, data=told))
+    events.emit(Event(EventKind.REPLY_SENT, email_id=reply.email_id, data=sent))
     return True
 
 
@@ -159,36 +159,36 @@ def read_notification(text: str) -> DeliveryNotification | None:
     carry tags.
     """
     try:
-        told = json.loads(text[:MAX_NOTIFICATION])
-        mail = told["mail"]
-        what = told.get("eventType") or told["notificationType"]
+        notification = json.loads(text[:MAX_NOTIFICATION])
+        mail = notification["mail"]
+        what = notification.get("eventType") or notification["notificationType"]
         tags: Mapping[str, Any] = mail.get("tags") or {}
         email_id, kind = (str((tags.get(tag) or [""])[0]) for tag in (EMAIL_TAG, KIND_TAG))
         ses_id, recipient = str(mail["messageId"]), ", ".join(map(str, mail["destination"][:5]))
-        fate, reason = _news(str(what), told)
+        fate, reason = _news(str(what), notification)
     except (ValueError, LookupError, TypeError, AttributeError) as problem:
         raise Permanent(f"this is no notification of SES ({problem!r}): {text[:200]!r}") from problem
     return DeliveryNotification(fate, email_id, kind, ses_id, recipient, reason[:MAX_REASON]) if fate else None
 
 
-def _news(what: str, told: Mapping[str, Any]) -> tuple[ReplyFate | None, str]:
+def _news(what: str, notification: Mapping[str, Any]) -> tuple[ReplyFate | None, str]:
     match what:
         case "Send" | "Delivery":
             return ReplyFate.LEFT, ""
         case "Bounce":
-            return ReplyFate.BOUNCED, _bounce(told["bounce"])
+            return ReplyFate.BOUNCED, _bounce(notification["bounce"])
         case "Complaint":
-            feedback = told["complaint"].get("complaintFeedbackType") or "no reason given"
+            feedback = notification["complaint"].get("complaintFeedbackType") or "no reason given"
             return ReplyFate.BOUNCED, f"complaint: its receiver does not want it ({feedback})"
         case "Reject":
-            return ReplyFate.BOUNCED, f"rejected by SES: {told['reject'].get('reason') or 'no reason given'}"
+            return ReplyFate.BOUNCED, f"rejected by SES: {notification['reject'].get('reason') or 'no reason given'}"
     return None, ""
 
 
 def _bounce(bounce: Mapping[str, Any]) -> str:
     hard = "for good" if bounce.get("bounceType") == "Permanent" else "for now"
-    said = [one.get("diagnosticCode") or one.get("status") or "" for one in bounce.get("bouncedRecipients", [])[:5]]
-    words = "; ".join(filter(None, map(str, said))) or "no reason given"
+    reasons = [one.get("diagnosticCode") or one.get("status") or "" for one in bounce.get("bouncedRecipients", [])[:5]]
+    words = "; ".join(filter(None, map(str, reasons))) or "no reason given"
     return f"bounced {hard} ({bounce.get('bounceSubType') or 'General'}): {words}"
 
 

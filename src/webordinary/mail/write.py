@@ -35,27 +35,27 @@ class CustomerMail:
     references: Sequence[str] = ()
 
 
-def write_mail(letter: CustomerMail, sent_at: datetime) -> bytes:
+def write_mail(mail: CustomerMail, sent_at: datetime) -> bytes:
     """The mail on the wire; raises Permanent where an address is none."""
-    for address in (letter.sender, letter.recipient):
+    for address in (mail.sender, mail.recipient):
         if not is_address(address):
             raise Permanent(f"{address!r} is no mail address: write it like scott@example.com")
     fields = (
-        ("From", letter.sender),
-        ("To", letter.recipient),
-        ("Subject", compose.words(letter.subject, "Subject")),
+        ("From", mail.sender),
+        ("To", mail.recipient),
+        ("Subject", compose.words(mail.subject, "Subject")),
         ("Date", compose.date(sent_at)),
-        ("Message-ID", compose.message_ids([letter.message_id])),
-        ("In-Reply-To", compose.message_ids([letter.in_reply_to])),
-        ("References", compose.message_ids(letter.references)),
+        ("Message-ID", compose.message_ids([mail.message_id])),
+        ("In-Reply-To", compose.message_ids([mail.in_reply_to])),
+        ("References", compose.message_ids(mail.references)),
     )
-    return compose.message(fields, _content(letter))
+    return compose.message(fields, _content(mail))
 
 
-def _content(letter: CustomerMail) -> compose.Entity:
-    text = compose.text("plain", letter.text)
-    if not letter.files:
+def _content(mail: CustomerMail) -> compose.Entity:
+    text = compose.text("plain", mail.text)
+    if not mail.files:
         return text
-    files = [compose.file(file.name, file.media_type, file.data) for file in letter.files]
+    files = [compose.file(file.name, file.media_type, file.data) for file in mail.files]
     digest = hashlib.sha256(b"".join(part.body for part in (text, *files))).hexdigest()
     return compose.multipart("mixed", f"=_{digest[:32]}", (text, *files))

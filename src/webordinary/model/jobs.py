@@ -215,7 +215,7 @@ class Requeue:
     """It waits for the machine to be mended: the operator is told."""
 
 
-Ending = Settlement | Requeue
+JobEnd = Settlement | Requeue
 
 
 @dataclass(frozen=True, slots=True)

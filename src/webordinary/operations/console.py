@@ -162,9 +162,9 @@ class Console:
         words = " ".join(mail.text.split()) if mail else ""
         return words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + "…"
 
-    def find(self, wanted: MailFilter, page: int) -> MailPage:
+    def find(self, mail_filter: MailFilter, page: int) -> MailPage:
         """A page of the mails that fit, newest first; the first page is 1."""
-        return self._services.mail_index.find(wanted, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+        return self._services.mail_index.find(mail_filter, PAGE_SIZE, (page - 1) * PAGE_SIZE)
 
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:
         """How many mails there are in each state."""
@@ -180,9 +180,9 @@ class Console:
         """Which mails are searched, in words; empty if all are."""
         return self._services.mail_index.reach
 
-    def export(self, wanted: MailFilter, *, as_csv: bool) -> Iterator[str]:
+    def export(self, mail_filter: MailFilter, *, as_csv: bool) -> Iterator[str]:
         """The mails that fit as CSV or as lines of JSON."""
-        return mails.export_mails(self._services.mail_index, wanted, as_csv=as_csv)
+        return mails.export_mails(self._services.mail_index, mail_filter, as_csv=as_csv)
 
     def _in(self, state: MailState, within: timedelta | None = None) -> Sequence[MailSummary]:
         since = self._services.clock.now() - within if within else None
@@ -251,16 +251,18 @@ class Console:
     def _rehearse(self, email_id: str, by: str) -> None:
         from webordinary.operations.replay import replay  # noqa: PLC0415 - only a rehearsal needs a worker's parts
 
-        services, told = self._services, Rehearsal(done=True, problem="It failed; the log says why.")
+        services, rehearsal = self._services, Rehearsal(done=True, problem="It failed; the log says why.")
         try:
             with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=services.config.data) as folder:
                 ran = replay(services, email_id, Path(folder).resolve())
-            told = Rehearsal(True, ran.settlement.outcome.value, ran.reply, ran.diff, ran.settlement.result.error or "")
+            rehearsal = Rehearsal(
+                True, ran.settlement.outcome.value, ran.reply, ran.diff, ran.settlement.result.error or ""
+            )
         except WebOrdinaryError as problem:
-            told = Rehearsal(done=True, problem=str(problem))
+            rehearsal = Rehearsal(done=True, problem=str(problem))
         finally:
             with self._guard:
-                self._rehearsals[email_id] = told
+                self._rehearsals[email_id] = rehearsal
             self._one_rehearsal.release()
             services.events.emit(Event(EventKind.MAIL_REHEARSED, email_id, data={"by": by}))
 

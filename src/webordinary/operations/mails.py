@@ -48,12 +48,12 @@ class ScannedMails:
     def __init__(self, overview: Overview, directory: Directory) -> None:
         self._overview, self._directory = overview, directory
 
-    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+    def find(self, mail_filter: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
         """See MailIndex. It reads on until the page is full, so `total` is what it has seen."""
         projects: dict[str, set[str]] = {}
         for sender in self._directory.senders():
             projects.setdefault(sender.address, set()).add(sender.key.project_id)
-        fitting = (mail for mail in self._recent(wanted.since, before) if _fits(mail, wanted, projects))
+        fitting = (mail for mail in self._recent(mail_filter.since, before) if _fits(mail, mail_filter, projects))
         found = list(islice(fitting, offset + limit + 1))
         return MailPage(tuple(found[offset : offset + limit]), len(found), counted=len(found) <= offset + limit)
 
@@ -79,16 +79,16 @@ def _project_of(mail: MailSummary) -> str:
     return mail.job.key.project_id if mail.job else ""
 
 
-def _fits(mail: MailSummary, wanted: MailFilter, projects: Mapping[str, set[str]]) -> bool:
+def _fits(mail: MailSummary, mail_filter: MailFilter, projects: Mapping[str, set[str]]) -> bool:
     of_project = {_project_of(mail)} if mail.job else projects.get(mail.sender.lower(), set())
     words = f"{mail.sender} {mail.subject or ''}".lower()
     return (
-        (not wanted.state or state_of(mail) == wanted.state)
-        and wanted.sender.lower() in mail.sender.lower()
-        and (not wanted.project_id or wanted.project_id in of_project)
-        and (not wanted.user_id or (mail.job is not None and mail.job.key.user_id == wanted.user_id))
-        and (not wanted.until or mail.received_at < wanted.until)
-        and all(word in words for word in wanted.text.lower().split())
+        (not mail_filter.state or state_of(mail) == mail_filter.state)
+        and mail_filter.sender.lower() in mail.sender.lower()
+        and (not mail_filter.project_id or mail_filter.project_id in of_project)
+        and (not mail_filter.user_id or (mail.job is not None and mail.job.key.user_id == mail_filter.user_id))
+        and (not mail_filter.until or mail.received_at < mail_filter.until)
+        and all(word in words for word in mail_filter.text.lower().split())
     )
 
 
@@ -112,13 +112,13 @@ def plain(mail: MailSummary) -> dict[str, str]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def export_mails(index: MailIndex, wanted: MailFilter, *, as_csv: bool) -> Iterator[str]:
+def export_mails(index: MailIndex, mail_filter: MailFilter, *, as_csv: bool) -> Iterator[str]:
     """The mails that fit as CSV or as lines of JSON, a page at a time, MAX_EXPORTED at most."""
     if as_csv:
         yield _csv_line(COLUMNS)
     before, left = "", MAX_EXPORTED
     while left > 0:
-        page = index.find(wanted, min(_PAGE, left), before=before).mails
+        page = index.find(mail_filter, min(_PAGE, left), before=before).mails
         rows = map(plain, page)
         yield "".join(_csv_line(row.values()) if as_csv else json.dumps(row) + "\n" for row in rows)
         if len(page) < _PAGE:
@@ -188,10 +188,10 @@ class SenderQuestions:
         self._throttle.succeeded(key)
         return s.mailroom.shown_whole(email_id)
 
-    def answer(self, token: str, said: ConfirmationAnswer) -> bool:
+    def answer(self, token: str, answer: ConfirmationAnswer) -> bool:
         """Release or drop that mail and nothing else; False where the link is worth nothing."""
         s = self._services
-        return settle_question(digest_of_link(token), said, s.mailroom, s.events, self._released, s.clock.now())
+        return settle_question(digest_of_link(token), answer, s.mailroom, s.events, self._released, s.clock.now())
 
     def _released(self, email_id: str) -> None:
         start_released(email_id, self._services.workflows, self._services.raw_mails)

@@ -59,7 +59,7 @@ class MailIndex(Protocol):
     def reach(self) -> str:
         """Which mails are searched, in words; empty if all are."""
 
-    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+    def find(self, mail_filter: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
         """A page of the mails that fit, newest first; `before` names the last mail of the previous page."""
 
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:

@@ -210,13 +210,13 @@ def dns_records(domain: str, site_name: str) -> list[str]:
 
 def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
     """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
-    found, wanted = resolve(domain), resolve(site_name)
+    found, expected = resolve(domain), resolve(site_name)
     records = tuple(dns_records(domain, site_name))
-    if found and found <= wanted:
+    if found and found <= expected:
         return DomainFinding(domain, True, f"{domain} leads here", records)
-    if not wanted:
+    if not expected:
         words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
         return DomainFinding(domain, False, words, records)
     leads = ", ".join(sorted(found)) or "no address"
-    words = f"{domain} leads to {leads}, not to {', '.join(sorted(wanted))}: correct its DNS record"
+    words = f"{domain} leads to {leads}, not to {', '.join(sorted(expected))}: correct its DNS record"
     return DomainFinding(domain, False, words, records)

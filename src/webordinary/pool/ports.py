@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from webordinary.model.claims import Claim, ClaimRequest, FinishResult, Interrupt, StartedJob
-from webordinary.model.jobs import DeadLetter, Ending, Job, NewJob, Settlement
+from webordinary.model.jobs import DeadLetter, Job, JobEnd, NewJob, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Interruption
 
@@ -88,7 +88,7 @@ class Claims(Protocol):
     def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         """Start the next runnable job of a key that is ours; raises ClaimLost."""
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue a job under its fence, and start the next one if `more` are wanted.
 
         A key that was served for a moment is yielded in the same step to one that has waited longer, or that

@@ -17,7 +17,7 @@ from webordinary.model.claims import (
     StartedJob,
     next_fence,
 )
-from webordinary.model.jobs import DeferReason, Ending, Job, JobState, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import DeferReason, Job, JobEnd, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Jobs
@@ -162,7 +162,7 @@ def runs_under(job: Job, claim: Claim) -> bool:
     return job.state is JobState.RUNNING and job.fence == claim.fence
 
 
-def ended(job: Job, ending: Ending, now: datetime, tail: int) -> Job:
+def ended(job: Job, ending: JobEnd, now: datetime, tail: int) -> Job:
     """The job after its ending; `tail` is the order it gets if it goes to the tail."""
     return settled(job, ending, now) if isinstance(ending, Settlement) else _requeued(job, ending, now, tail)
 
@@ -199,7 +199,7 @@ def excused(job: Job) -> Job:
     return job._replace(attempts=job.attempts - 1, outages=job.outages + 1)
 
 
-def requeues_at_tail(ending: Ending) -> bool:
+def requeues_at_tail(ending: JobEnd) -> bool:
     """Whether a job that ends so gets a new order."""
     return isinstance(ending, Requeue) and ending.why is RequeueReason.INTERRUPTED
 
@@ -219,11 +219,11 @@ def _requeued(job: Job, requeue: Requeue, now: datetime, tail: int) -> Job:
         return given_back
     if requeue.why is RequeueReason.WAITING:
         return given_back._replace(not_before=not_before, held=None)
-    told = given_back._replace(preempted_token=job.task_token or job.preempted_token, task_token=None)
+    waiting = given_back._replace(preempted_token=job.task_token or job.preempted_token, task_token=None)
     if requeue.why is RequeueReason.HELD:
         result, is_known = requeue.result or job.result, job.held and requeue.result in (None, job.result)
-        return (given_back if is_known else told)._replace(not_before=not_before, held=requeue.held, result=result)
-    return told._replace(interruptions=job.interruptions + 1, order=tail, held=None)
+        return (given_back if is_known else waiting)._replace(not_before=not_before, held=requeue.held, result=result)
+    return waiting._replace(interruptions=job.interruptions + 1, order=tail, held=None)
 
 
 # --- who holds a key

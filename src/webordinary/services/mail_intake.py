@@ -73,7 +73,7 @@ class MailReader:
     mailbox: Mailbox
     events: Events
     _failing_since: datetime | None = None
-    _told_at: datetime | None = None
+    _warned_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class MailReader:
                     done = self._take(batch, now, threads)
                     self.source.mark_taken(done)
                     taken += len(done)
-                self._failing_since = self._told_at = None
+                self._failing_since = self._warned_at = None
             except Transient as problem:
                 _log.warning("%s: %s", self.name, problem)
                 self._note_failure(str(problem), now)
@@ -96,8 +96,8 @@ class MailReader:
     def _note_failure(self, reason: str, now: datetime) -> None:
         """An event for the operator after ALARM_AFTER, and again as long as it lasts."""
         self._failing_since = self._failing_since or now
-        if now - (self._told_at or self._failing_since) >= ALARM_AFTER:
-            self._told_at = now
+        if now - (self._warned_at or self._failing_since) >= ALARM_AFTER:
+            self._warned_at = now
             data = {"source": str(self.transport), "reason": reason}
             self.events.emit(Event(EventKind.MAILS_NOT_READ, data=data))
 

@@ -25,7 +25,7 @@ from webordinary.model.errors import (
     WebOrdinaryError,
 )
 from webordinary.model.events import EventKind
-from webordinary.model.jobs import Ending, Job, JobOutcome, JobResult, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import Job, JobEnd, JobOutcome, JobResult, Requeue, RequeueReason, Settlement
 from webordinary.model.text import clean
 from webordinary.pool.reconciler import STOPPED, deliver_callback
 from webordinary.worker.claims import ClaimSet, JobCancelToken, LeaseRenewer, SavingToken
@@ -60,7 +60,7 @@ def refusal_to_start(job: Job) -> Settlement | None:
 
 def outcome_of(
     problem: Exception, job: Job, now: datetime, retry_base_seconds: float, rng: random.Random, *, machine_fault: bool
-) -> Ending:
+) -> JobEnd:
     """The settlement or requeue of a job that raised `problem`; a `machine_fault` is waited out."""
     match problem:
         case Stopped():
@@ -123,11 +123,11 @@ class Slot:
         claim_set: ClaimSet,
         renewer: LeaseRenewer,
         stopping: StopEvent,
-        wanted: Callable[[], bool] = lambda: False,
+        needs_slot: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`wanted`: the worker's loop needs a slot for a key that only the loop can take over."""
+        """`needs_slot`: the worker's loop needs a slot for a key that only the loop can take over."""
         self._deps, self._claim_set, self._renewer, self._stopping = deps, claim_set, renewer, stopping
-        self._wanted = wanted
+        self._needs_slot = needs_slot
 
     def begin(self, started: StartedJob, yielded: Claim | None = None) -> JobCancelToken:
         """Mark the slot busy with this job, in place of the claim `yielded`; at once, so that no slot is used twice."""
@@ -162,9 +162,9 @@ class Slot:
         self._emit_outcome(started, ending)
         if pending := finished.pending_callback:
             self._try(pending, "its callback is pending", lambda: deliver_callback(pending, self._deps.pool))
-        return self._continue(started.claim, finished, asked_at, last=_waits(ending) or self._wanted())
+        return self._continue(started.claim, finished, asked_at, last=_waits(ending) or self._needs_slot())
 
-    def _run(self, token: JobCancelToken) -> Ending:
+    def _run(self, token: JobCancelToken) -> JobEnd:
         started = token.started
         if refusal := refusal_to_start(started.job):
             return self._or_done(token, refusal)
@@ -177,7 +177,7 @@ class Slot:
             reason = token.reason or problem
             return self._or_done(token, self._ending(token, reason), failed=problem is not reason)
 
-    def _ending(self, token: JobCancelToken, problem: Exception) -> Ending:
+    def _ending(self, token: JobCancelToken, problem: Exception) -> JobEnd:
         """The ending for the cancel reason if there is one, else for the error. Saves interrupted work."""
         if isinstance(problem, ClaimLost):
             raise problem
@@ -196,7 +196,7 @@ class Slot:
             self._log_unexpected(job, problem)
             _log.warning("%s: unfinished work of %s is not saved: %s", job.key, job.job_id, problem)
 
-    def _ending_of(self, problem: Exception, job: Job) -> Ending:
+    def _ending_of(self, problem: Exception, job: Job) -> JobEnd:
         deps = self._deps
         self._log_unexpected(job, problem)
         waits = deps.machine_faults.calls_again(job.job_id, problem)
@@ -206,7 +206,7 @@ class Slot:
         if not isinstance(problem, WebOrdinaryError):
             _log.error("job %s failed with an unexpected error", job.job_id, exc_info=problem)
 
-    def _or_done(self, token: JobCancelToken, ending: Ending, *, failed: bool = False) -> Ending:
+    def _or_done(self, token: JobCancelToken, ending: JobEnd, *, failed: bool = False) -> JobEnd:
         """The settlement if the change is on main already, else `ending`. Fences out earlier attempts first.
 
         Before every reply that nothing changed, and for a requeued job that also `failed` while it was ending.
@@ -223,7 +223,7 @@ class Slot:
         except Exception as problem:
             return self._ending_of(problem, job)
 
-    def _end(self, started: StartedJob, ending: Ending) -> tuple[Ending, FinishResult, float]:
+    def _end(self, started: StartedJob, ending: JobEnd) -> tuple[JobEnd, FinishResult, float]:
         """Store this ending; if the store cannot hold it, store that failure."""
         try:
             return ending, *self._save_ending(started, ending)
@@ -233,14 +233,14 @@ class Slot:
             failed = self._ending_of(problem, started.job)
             return failed, *self._save_ending(started, failed)
 
-    def _save_ending(self, started: StartedJob, ending: Ending) -> tuple[FinishResult, float]:
+    def _save_ending(self, started: StartedJob, ending: JobEnd) -> tuple[FinishResult, float]:
         """Store the ending; retry while the claim is confirmed, so that a full disk loses no result.
 
         Also returns when the call began: the lease of a claim in the result counts from then.
         """
         deps, claim = self._deps, started.claim
         while True:
-            more = not (_waits(ending) or self._wanted() or self._stopping.wait(0))
+            more = not (_waits(ending) or self._needs_slot() or self._stopping.wait(0))
             asked_at = deps.clock.monotonic()
             try:
                 finished = deps.pool.claims.end_and_take_next(started, ending, deps.clock.now(), more=more)
@@ -253,7 +253,7 @@ class Slot:
                 if expired or self._stopping.wait(_PERSIST_PAUSE_SECONDS):
                     raise
 
-    def _emit_outcome(self, started: StartedJob, ending: Ending) -> None:
+    def _emit_outcome(self, started: StartedJob, ending: JobEnd) -> None:
         if isinstance(ending, Settlement):
             self._deps.emit(
                 EventKind.JOB_SETTLED,
@@ -315,7 +315,7 @@ class Slot:
         self._deps.emit(EventKind.CLAIM_LOST, job=started.job, fence=started.claim.fence)
 
 
-def _waits(ending: Ending) -> bool:
+def _waits(ending: JobEnd) -> bool:
     """Whether the job waits, for the project lease of another job or for the machine.
 
     The slot then returns to the main loop, so that the lease holder can be scheduled (avoids a deadlock).

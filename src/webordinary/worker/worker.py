@@ -77,7 +77,7 @@ class CancellationPolicy:
             self._lost = {job_id: task_token for job_id, task_token in self._lost.items() if job_id in running}
             self._awaited = {job_id: task_token for job_id, task_token in self._awaited.items() if job_id in running}
             for token in running.values():
-                self._check_wanted(token)
+                self._check_awaited(token)
 
     def _check_queue(self, token: JobCancelToken, asked: Sequence[Interrupt]) -> None:
         """Level-triggered: the job records decide, not the message; only an operator's interrupt counts by itself."""
@@ -94,7 +94,7 @@ class CancellationPolicy:
         elif newcomer := interrupting_job(running, open_jobs, self._deps.clock.now()):
             token.end(Interrupted(f"a mail of thread {newcomer.thread_id} came in"))
 
-    def _check_wanted(self, token: JobCancelToken) -> None:
+    def _check_awaited(self, token: JobCancelToken) -> None:
         """Cancel the job if its workflow was stopped: two heartbeats in a row find the same task token lost.
 
         One is not enough: the workflow may be about to bind the next token. The job's record is read only if the

@@ -51,10 +51,10 @@ from webordinary.workflow.start import BrokenExecution
 def words_of(cause: str) -> str:
     """What the step itself said."""
     try:
-        told = json.loads(cause)
+        failure = json.loads(cause)
     except ValueError:
         return cause
-    return str(told["errorMessage"]) if isinstance(told, dict) and "errorMessage" in told else cause
+    return str(failure["errorMessage"]) if isinstance(failure, dict) and "errorMessage" in failure else cause
 
 
 Payload = dict[str, Any]
@@ -129,12 +129,12 @@ class Answering:
 
     def _keep_wish(self, project_id: str, email_id: str) -> None:
         mail, directory = self.mailroom.read(email_id).mail, self.mailroom.directory
-        said = wish_in(mail.text, mail.sender_name)
+        wish = wish_in(mail.text, mail.sender_name)
         for _ in range(_WISH_TRIES):
             project = directory.project(project_id)
-            if said is None or project is None:
+            if wish is None or project is None:
                 return
-            wishes = changed_wishes(project.wishes, *said)
+            wishes = changed_wishes(project.wishes, *wish)
             if wishes == project.wishes or directory.set_wishes(project_id, project.wishes, wishes):
                 return
         raise Transient(f"{project_id}: its wishes changed {_WISH_TRIES} times meanwhile")
@@ -378,9 +378,9 @@ class Answering:
         project = self.mailroom.directory.project(thread.key.project_id) if thread else None
         wishes = project.wishes if project else ()
         if payload["job"]["command"] in (Command.REMEMBER, Command.FORGET):
-            said = wish_in(mail.text, mail.sender_name)
+            wish = wish_in(mail.text, mail.sender_name)
             exact_only = project is not None and project.agent in ("builtin", "auto")
-            return answers.told_wish(*(said or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
+            return answers.told_wish(*(wish or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
         return answers.report_status(self._status_lines(thread.key) if thread else (), wishes)
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:

@@ -52,8 +52,8 @@ class Queueing:
 
     def send_claim_request(self, payload: Payload) -> Payload:
         """Tell the workers that this key waits; a hint that is there already is enough."""
-        told = payload.get("queued")  # an execution that began before it was told asks the record
-        request = _as_request(told) if told else ClaimRequest.for_job(self._job(payload))
+        queued = payload.get("queued")  # an execution that began before it was told asks the record
+        request = _as_request(queued) if queued else ClaimRequest.for_job(self._job(payload))
         self.pool.hints.send(request, self.now())
         self.pool.tickets.notify_unclaimed()
         self.events.emit(Event(EventKind.CLAIM_REQUESTED, request.email_id, payload["jobId"], request.key))
@@ -123,11 +123,11 @@ def _as_payload(request: ClaimRequest) -> Payload:
     }
 
 
-def _as_request(told: Payload) -> ClaimRequest:
+def _as_request(queued: Payload) -> ClaimRequest:
     return ClaimRequest(
-        ProjectUser.parse(told["key"]),
-        datetime.fromisoformat(told["since"]),
-        email_id=told["emailId"],
-        thread_id=told["threadId"],
-        ready_at=datetime.fromisoformat(told["readyAt"]) if told["readyAt"] else None,
+        ProjectUser.parse(queued["key"]),
+        datetime.fromisoformat(queued["since"]),
+        email_id=queued["emailId"],
+        thread_id=queued["threadId"],
+        ready_at=datetime.fromisoformat(queued["readyAt"]) if queued["readyAt"] else None,
     )

@@ -150,7 +150,7 @@ class Mailroom:
 
 def settle_question(
     digest: str,
-    said: ConfirmationAnswer,
+    answer: ConfirmationAnswer,
     room: Mailroom,
     events: Events,
     released: Callable[[str], None],
@@ -161,11 +161,11 @@ def settle_question(
     Safe to repeat: the token is used up last.
     """
     held = room.confirmations.find(digest, now)
-    if not held or said is ConfirmationAnswer.UNCLEAR:
+    if not held or answer is ConfirmationAnswer.UNCLEAR:
         return False
-    if said is ConfirmationAnswer.NO and room.raw_mails.drop(held):
+    if answer is ConfirmationAnswer.NO and room.raw_mails.drop(held):
         events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
-    if said is ConfirmationAnswer.YES and room.raw_mails.release(held):
+    if answer is ConfirmationAnswer.YES and room.raw_mails.release(held):
         events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
     if room.raw_mails.is_released(held):
         released(held)
@@ -266,9 +266,9 @@ class Reading:
 
     def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
         """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
-        digest, said = digest_in(self.mailroom.mailbox, envelope.recipient), answer_in(mail.text)
+        digest, answer = digest_in(self.mailroom.mailbox, envelope.recipient), answer_in(mail.text)
         self.mailroom.raw_mails.mark_placed(email_id)
-        settle_question(digest, said, self.mailroom, self.events, self.released, self.now())
+        settle_question(digest, answer, self.mailroom, self.events, self.released, self.now())
         return CONFIRMED
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:

@@ -24,7 +24,7 @@ from webordinary.model.claims import (
     StartedJob,
 )
 from webordinary.model.errors import MACHINE_FAULT_SECONDS, Interrupted, JobTimedOut, MachineFault, Permanent
-from webordinary.model.jobs import Ending, JobOutcome, NewJob, Settlement
+from webordinary.model.jobs import JobEnd, JobOutcome, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT, NeverStops, VirtualClock
@@ -69,13 +69,13 @@ class TroubledClaims(AnyPort):
     """Claims that raise a surprise: before they do something, or after."""
 
     inside: Claims
-    refuses: Callable[[Ending], bool] = lambda ending: False
-    tried: list[Ending] = field(default_factory=list)
+    refuses: Callable[[JobEnd], bool] = lambda ending: False
+    tried: list[JobEnd] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return getattr(self.inside, name)
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         self.tried.append(ending)
         if self.refuses(ending):
             raise SURPRISE
@@ -351,7 +351,7 @@ def _queued() -> PoolRecords:
 
 
 def _with_claims(
-    deps: WorkerPorts, state: PoolRecords, refuses: Callable[[Ending], bool]
+    deps: WorkerPorts, state: PoolRecords, refuses: Callable[[JobEnd], bool]
 ) -> tuple[WorkerDeps, TroubledClaims]:
     worker_deps = deps.worker_deps(state)
     claims = TroubledClaims(worker_deps.pool.claims, refuses)

@@ -116,10 +116,10 @@ class SiteClient:
         kind, paths = self._calls.get(tool_call.tool_call_id, ("", ()))
         deps = self._deps
         allowed = granted(kind, paths, deps.workspace, deps.attachments, sandboxed=deps.sandboxed)
-        wanted = "allow_once" if allowed else "reject_once"
+        kind_of_answer = "allow_once" if allowed else "reject_once"
         if not allowed:
             deps.reporter.say(f"is not allowed to {kind or 'do something'}")
-        chosen = next((option for option in options if option.kind == wanted), None)
+        chosen = next((option for option in options if option.kind == kind_of_answer), None)
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id))

@@ -59,10 +59,10 @@ class SessionStore:
         shutil.rmtree(scratch, ignore_errors=True)
 
     @contextmanager
-    def open(self, agent: str, task: AgentTask, wanted: Callable[[Path], bool]) -> Iterator[SessionHome]:
+    def open(self, agent: str, task: AgentTask, is_kept: Callable[[Path], bool]) -> Iterator[SessionHome]:
         """The thread's home, with its session if that is one of this kind of agent.
 
-        What is `wanted` of it is kept after the block, unless the block fails.
+        What is `is_kept` of it is kept after the block, unless the block fails.
         """
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="agent-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
@@ -73,11 +73,11 @@ class SessionStore:
                 _unpack(archive, home)
             yield home
             if lasting and home.record.session:
-                self._keep(task, home, wanted)
+                self._keep(task, home, is_kept)
 
-    def _keep(self, task: AgentTask, home: SessionHome, wanted: Callable[[Path], bool]) -> None:
+    def _keep(self, task: AgentTask, home: SessionHome, is_kept: Callable[[Path], bool]) -> None:
         archive = home.folder / "kept.tar"
-        if _pack(archive, home, wanted):
+        if _pack(archive, home, is_kept):
             self._kept.keep(task.project_id, task.thread_id, archive)
         else:
             _log.warning("%s: the agent's memory of this thread has grown too large and is dropped", task.thread_id)
@@ -119,9 +119,9 @@ def _record_in(path: Path) -> SessionRecord:
         return SessionRecord(**json.load(file))
 
 
-def _pack(archive: Path, home: SessionHome, wanted: Callable[[Path], bool]) -> bool:
+def _pack(archive: Path, home: SessionHome, is_kept: Callable[[Path], bool]) -> bool:
     """False if it would be too large."""
-    files = list(_files(home.files, wanted))
+    files = list(_files(home.files, is_kept))
     if sum(file.lstat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
         return False
     with disk_errors(archive):
@@ -132,10 +132,10 @@ def _pack(archive: Path, home: SessionHome, wanted: Callable[[Path], bool]) -> b
     return True
 
 
-def _files(folder: Path, wanted: Callable[[Path], bool]) -> Iterator[Path]:
+def _files(folder: Path, is_kept: Callable[[Path], bool]) -> Iterator[Path]:
     """Plain files only: whatever else an agent made is not worth remembering."""
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
-            if stat.S_ISREG(path.lstat().st_mode) and wanted(path.relative_to(folder)):
+            if stat.S_ISREG(path.lstat().st_mode) and is_kept(path.relative_to(folder)):
                 yield path

@@ -111,8 +111,8 @@ class TaskProtection:
             self._changed.notify()
 
     def _keep(self) -> None:
-        while (wanted := self._next_word()) is not None:
-            self._tell(wanted)
+        while (word := self._next_word()) is not None:
+            self._tell(word)
         if self._on:
             self._tell(False)
 

@@ -255,8 +255,8 @@ class Dependencies:
             file = build_dir.path / name
             digest.update(file.read_bytes() if name in build_dir.tree.files else b"")
             digest.update(b"\0")
-        wanted = package if self.scripts else {kind: package.get(kind) for kind in _KINDS}
-        about = [wanted, self.scripts, node.st_size, int(node.st_mtime)]
+        relevant = package if self.scripts else {kind: package.get(kind) for kind in _KINDS}
+        about = [relevant, self.scripts, node.st_size, int(node.st_mtime)]
         digest.update(json.dumps(about, sort_keys=True).encode())
         return digest.hexdigest()
 

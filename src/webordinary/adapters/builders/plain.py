@@ -41,11 +41,11 @@ class OutputSync:
     An outlived release may lie in the folder to begin with: then only what differs from it is touched.
     """
 
-    def __init__(self, into: Path, previous: Path | None, wanted: Iterable[str]) -> None:
+    def __init__(self, into: Path, previous: Path | None, sources: Iterable[str]) -> None:
         self._into, self._previous = os.fspath(into), os.fspath(previous or "")
         self._earlier = manifest_of(previous)
         self._lying = _taken_over(into)
-        self._keep_only(set(wanted))
+        self._keep_only(set(sources))
         self._made = {"", *(_folder(path) for path in self._lying)}
         self.manifest: dict[str, Mark] = {}
 
@@ -86,9 +86,9 @@ class OutputSync:
             Path(self._into, folder).mkdir(parents=True, exist_ok=True)
             self._made.add(folder)
 
-    def _keep_only(self, wanted: set[str]) -> None:
+    def _keep_only(self, sources: set[str]) -> None:
         """First of all, as a folder of old may bear the name of a new file."""
-        for path in self._lying.keys() - wanted:
+        for path in self._lying.keys() - sources:
             del self._lying[path]
             file = Path(self._into, path)
             file.unlink()
@@ -155,9 +155,9 @@ class PlainFiles:
         if root is None:
             return BuildFailed("The site has no index.html, so there would be no home page to show.")
         prefix = "" if root == PurePosixPath(".") else f"{root}/"
-        wanted = _wanted(tree, prefix)
-        output_sync = OutputSync(into, previous, wanted)
-        for count, (path, name) in enumerate(wanted.items()):
+        sources = _sources(tree, prefix)
+        output_sync = OutputSync(into, previous, sources)
+        for count, (path, name) in enumerate(sources.items()):
             content = tree.files[name]
             try:
                 if not output_sync.shared(path, content):
@@ -170,7 +170,7 @@ class PlainFiles:
         return Built(files=len(output_sync.manifest), builder="plain")
 
 
-def _wanted(tree: SourceTree, prefix: str) -> dict[str, str]:
+def _sources(tree: SourceTree, prefix: str) -> dict[str, str]:
     """What is published, by its path in the site, with its name in the source."""
     paths = {name.removeprefix(prefix): name for name in sorted(tree.files) if name.startswith(prefix)}
     return {path: name for path, name in paths.items() if not is_hidden(path)}

@@ -190,8 +190,8 @@ class _Answer(BaseHTTPRequestHandler):
         """A file that stands in the release's manifest; so no path leads out of it."""
         url = urlsplit(self.path)
         manifest = self.manifest if url.hostname == _HOST else {}
-        wanted = unquote(url.path).strip("/")
-        names = (wanted, f"{wanted}/index.html".lstrip("/"), f"{wanted}.html")
+        page = unquote(url.path).strip("/")
+        names = (page, f"{page}/index.html".lstrip("/"), f"{page}.html")
         name = next((name for name in names if name in manifest), None)
         if name is None or manifest[name].size > FILE_BYTES:
             self.send_error(404)

@@ -238,9 +238,9 @@ def files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]
     asked = "".join(f"{commit}\n" for commit in commits).encode()
     listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
     files: dict[str, list[str]] = {}
-    wanted, current = set(commits), ""
+    known, current = set(commits), ""
     for name in listing.split("\0"):
-        if name in wanted:
+        if name in known:
             current = name
         elif name:
             files.setdefault(current, []).append(name)

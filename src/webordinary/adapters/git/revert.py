@@ -91,10 +91,10 @@ _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
 def take_out_added_lines(git: Git, commit: str, files: Sequence[str]) -> bool:
     """Write these files into the tree without what a commit added to them; False, and none of them, if one cannot."""
     assert git.tree is not None
-    wanted = {file: without_added_lines(git, commit, file) for file in files}
-    if not files or None in wanted.values() or any((git.tree / file).is_symlink() for file in files):
+    contents = {file: without_added_lines(git, commit, file) for file in files}
+    if not files or None in contents.values() or any((git.tree / file).is_symlink() for file in files):
         return False
-    for file, content in wanted.items():
+    for file, content in contents.items():
         (git.tree / file).write_bytes(content or b"")
     return True
 

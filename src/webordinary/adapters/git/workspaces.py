@@ -138,22 +138,22 @@ class Checkout:
 
     def read(self, branch: str) -> None:
         """Learn the origin's main and live, the thread's branch and all fence marks; what they name is here then."""
-        wanted = (self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence")
+        names = (self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence")
         here = set(self.refs.values())
-        if not self._look(wanted) or not self._has({self.refs[ref] for ref in wanted if ref in self.refs} - here):
+        if not self._look(names) or not self._has({self.refs[ref] for ref in names if ref in self.refs} - here):
             self._fetch(branch)
-            self._learn(self.git, [self._seen(ref) for ref in wanted])
+            self._learn(self.git, [self._seen(ref) for ref in names])
         if self.main_ref not in self.refs:
             raise Permanent(f"{self.project.repo} has no commit on {self.main}: push a first page to it")
         self.read_at = time.monotonic()
 
-    def _look(self, wanted: Sequence[str]) -> bool:
+    def _look(self, names: Sequence[str]) -> bool:
         """Read the refs of an origin on this machine where they are: a fetch takes five times as long."""
         origin = local_origin(self.project.repo)
-        return origin is not None and self._learn(Git(origin, self.git.worker), wanted)
+        return origin is not None and self._learn(Git(origin, self.git.worker), names)
 
-    def _learn(self, git: Git, wanted: Sequence[str]) -> bool:
-        listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *wanted)
+    def _learn(self, git: Git, names: Sequence[str]) -> bool:
+        listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *names)
         if listing.code != 0:
             return False
         self.refs, self.marks = {}, {}
@@ -196,17 +196,17 @@ class Checkout:
         moving = {ref: oid for ref, oid in moves.items() if self.refs.get(ref) != oid}
         for _ in range(PUSH_TRIES):
             marks = {fence.ref: fence.moved(self.marks.get(fence.ref, FenceMark())) for fence in fences}
-            wanted = {**moving, **self._written(marks)}
-            finished = self._push(wanted)
+            updates = {**moving, **self._written(marks)}
+            finished = self._push(updates)
             if finished.code != 0:
                 before = self.refs
                 self.read(branch)
-                if any(self.refs.get(ref) != oid for ref, oid in wanted.items()):
+                if any(self.refs.get(ref) != oid for ref, oid in updates.items()):
                     if self._must_stop(finished, before, moves, fences):
                         return False
                     continue
-            sync_refs(self.project.repo, wanted)
-            self.refs |= wanted
+            sync_refs(self.project.repo, updates)
+            self.refs |= updates
             self.marks |= marks
             return True
         raise Transient(f"{self.project.repo}: its fence moved {PUSH_TRIES} times during one push; try again")
@@ -214,10 +214,10 @@ class Checkout:
     def _written(self, marks: Mapping[str, FenceMark]) -> dict[str, str]:
         return {ref: write_blob(self.git.git_dir, mark.text().encode()) for ref, mark in marks.items()}
 
-    def _push(self, wanted: Mapping[str, str]) -> Finished:
-        leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in wanted]
+    def _push(self, updates: Mapping[str, str]) -> Finished:
+        leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in updates]
         # No `+` here: it would force the push past its own leases.
-        refspecs = [f"{oid}:{ref}" for ref, oid in wanted.items()]
+        refspecs = [f"{oid}:{ref}" for ref, oid in updates.items()]
         return self.remote.attempt(
             "push", "--porcelain", "--atomic", "--no-verify", *leases, "--", self.project.repo, *refspecs,
             seconds=REMOTE_SECONDS,

@@ -29,7 +29,7 @@ from webordinary.model.claims import (
     next_fence,
 )
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, JobState
+from webordinary.model.jobs import Job, JobEnd, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.transitions import (
@@ -125,7 +125,7 @@ class SqliteClaims:
             following = _upcoming(conn, claim.key, claim.fence, now).job
             return _start(conn, following, claim, now) if following else None
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or yield."""
         claim = started.claim
         with self._db.write() as conn:

@@ -66,10 +66,10 @@ class SqliteMailIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+    def find(self, mail_filter: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
         """A page of the mails that fit, newest first."""
         self.catch_up()
-        source, values = _source(wanted)
+        source, values = _source(mail_filter)
         values |= {"limit": limit, "offset": offset, "most": MAX_COUNTED, "before": before}
         older = " AND i.number < (SELECT number FROM mail_index WHERE email_id = :before)" if before else ""
         order = "s.rowid" if values["match"] else "i.number"  # each is the order in which its rows are stored
@@ -77,12 +77,12 @@ class SqliteMailIndex:
         with self._database.read() as conn:
             conn.execute("BEGIN")
             try:
-                total = self._total(conn, wanted, source, values)
+                total = self._total(conn, mail_filter, source, values)
                 ids = [row["email_id"] for row in conn.execute(rows, values)]
                 found = sorted(summaries(conn, ids), key=lambda mail: ids.index(mail.email_id))
             finally:
                 conn.execute("ROLLBACK")
-        return MailPage(tuple(found), total, counted=total < MAX_COUNTED or _is_kept(wanted))
+        return MailPage(tuple(found), total, counted=total < MAX_COUNTED or _is_kept(mail_filter))
 
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:
         """How many mails there are in each state."""
@@ -116,10 +116,12 @@ class SqliteMailIndex:
                 reached = {"number": new[-1]["number"] if new else 0, "seq": events[-1]["seq"] if events else 0}
                 conn.execute(ADVANCE, reached)
 
-    def _total(self, conn: sqlite3.Connection, wanted: MailFilter, source: str, values: Mapping[str, object]) -> int:
-        if _is_kept(wanted):
-            counts = self._counts(conn, wanted.project_id)
-            return counts.get(MailState(wanted.state), 0) if wanted.state else sum(counts.values())
+    def _total(
+        self, conn: sqlite3.Connection, mail_filter: MailFilter, source: str, values: Mapping[str, object]
+    ) -> int:
+        if _is_kept(mail_filter):
+            counts = self._counts(conn, mail_filter.project_id)
+            return counts.get(MailState(mail_filter.state), 0) if mail_filter.state else sum(counts.values())
         counted = f"SELECT count(*) FROM (SELECT 1 {source} LIMIT :most)"  # noqa: S608
         total: int = conn.execute(counted, values).fetchone()[0]
         return total
@@ -131,39 +133,39 @@ class SqliteMailIndex:
         return {MailState(row["state"]): row["mails"] for row in conn.execute(query, {"project_id": project_id})}
 
 
-def _is_kept(wanted: MailFilter) -> bool:
+def _is_kept(mail_filter: MailFilter) -> bool:
     """Whether the kept counts know the total."""
-    return not (wanted.text or wanted.sender or wanted.user_id or wanted.since or wanted.until)
+    return not (mail_filter.text or mail_filter.sender or mail_filter.user_id or mail_filter.since or mail_filter.until)
 
 
-def _source(wanted: MailFilter) -> tuple[str, dict[str, object]]:
+def _source(mail_filter: MailFilter) -> tuple[str, dict[str, object]]:
     """FROM and WHERE of a filter, of fixed parts, with the values to bind."""
-    match = _match(wanted)
+    match = _match(mail_filter)
     parts = {
         "mail_search MATCH :match": match,
-        "i.state = :state": wanted.state,
-        "i.project_id = :project_id": wanted.project_id,
-        "i.user_id = :user_id": wanted.user_id,
-        "i.received_at >= :since": wanted.since,
-        "i.received_at < :until": wanted.until,
+        "i.state = :state": mail_filter.state,
+        "i.project_id = :project_id": mail_filter.project_id,
+        "i.user_id = :user_id": mail_filter.user_id,
+        "i.received_at >= :since": mail_filter.since,
+        "i.received_at < :until": mail_filter.until,
     }
     where = " AND ".join(part for part, given in parts.items() if given) or "1"
     values = {
         "match": match,
-        "state": wanted.state,
-        "project_id": wanted.project_id,
-        "user_id": wanted.user_id,
-        "since": wanted.since.timestamp() if wanted.since else 0.0,
-        "until": wanted.until.timestamp() if wanted.until else 0.0,
+        "state": mail_filter.state,
+        "project_id": mail_filter.project_id,
+        "user_id": mail_filter.user_id,
+        "since": mail_filter.since.timestamp() if mail_filter.since else 0.0,
+        "until": mail_filter.until.timestamp() if mail_filter.until else 0.0,
     }
     tables = "mail_search s CROSS JOIN mail_index i ON i.number = s.rowid" if match else "mail_index i"
     return f"FROM {tables} WHERE {where}", values
 
 
-def _match(wanted: MailFilter) -> str:
+def _match(mail_filter: MailFilter) -> str:
     """An FTS5 query of plain words: each must occur, as the beginning of a word."""
-    words = [f'"{word}"{_open_end(word)}' for word in _words(wanted.text)]
-    return " AND ".join([*words, *(f'sender : "{word}"{_open_end(word)}' for word in _words(wanted.sender))])
+    words = [f'"{word}"{_open_end(word)}' for word in _words(mail_filter.text)]
+    return " AND ".join([*words, *(f'sender : "{word}"{_open_end(word)}' for word in _words(mail_filter.sender))])
 
 
 def _words(text: str) -> Sequence[str]:

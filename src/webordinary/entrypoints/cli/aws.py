@@ -255,12 +255,14 @@ def _cdk(config: Config, root: Path, command: str, arguments: list[str]) -> None
 
 
 def _check_node(node: str) -> None:
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout.strip()
-    major = said.removeprefix("v").partition(".")[0]
+    version = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, check=False, timeout=30
+    ).stdout.strip()
+    major = version.removeprefix("v").partition(".")[0]
     if not major.isdecimal() or int(major) < NODE_LEAST:
-        raise CommandFailed(f"this is Node {said or 'of no version'}; the CDK needs {NODE_LEAST} or newer", NODE)
+        raise CommandFailed(f"this is Node {version or 'of no version'}; the CDK needs {NODE_LEAST} or newer", NODE)
     if int(major) < NODE_KEPT_UP:
-        _say(f"Node {said} gets no corrections any more: install {NODE_KEPT_UP} or newer when you can")
+        _say(f"Node {version} gets no corrections any more: install {NODE_KEPT_UP} or newer when you can")
 
 
 def _without_credentials() -> dict[str, str]:
@@ -286,8 +288,8 @@ def _context(config: Config, settings: dict[str, str]) -> list[str]:
         "identity": settings.get("identity") or identity_to_use(config, settings),
         "image_tag": settings.get("image_tag") or _newest_image(config),
     }
-    told = settings | {name: value for name, value in learnt.items() if value}
-    return [part for name, value in told.items() for part in ("-c", f"{name}={value}")]
+    parameters = settings | {name: value for name, value in learnt.items() if value}
+    return [part for name, value in parameters.items() for part in ("-c", f"{name}={value}")]
 
 
 def _newest_image(config: Config) -> str:

@@ -111,16 +111,19 @@ def run_outputs(args: argparse.Namespace) -> int:
     config = load_existing(args)
     with open_container(config) as services:
         projects = [find_site(services, args.site)] if args.site else services.directory.projects()
-        wanted = {project.project_id for project in projects if project.output}
-        if not wanted:
+        project_ids = {project.project_id for project in projects if project.output}
+        if not project_ids:
             todo = "`webordinary project set SITE --output on` switches it on"
             raise CommandFailed("no site keeps results for programs", todo)
-        keys = {one.key for one in services.directory.senders() if one.key.project_id in wanted}
+        keys = {one.key for one in services.directory.senders() if one.key.project_id in project_ids}
         if queues := output_queues(config, sorted(keys, key=str)):
             for key, queue in queues.items():
                 print_json({"key": str(key), "queue": queue}) if args.json else print(f"{key}: the SQS queue {queue}")
             return Exit.OK
-        reader, pause = _OutputTail(services, wanted, args.since or datetime.fromtimestamp(0, UTC)), threading.Event()
+        reader, pause = (
+            _OutputTail(services, project_ids, args.since or datetime.fromtimestamp(0, UTC)),
+            threading.Event(),
+        )
         with suppress(KeyboardInterrupt):
             reader.show()
             while args.follow:
@@ -132,8 +135,8 @@ def run_outputs(args: argparse.Namespace) -> int:
 class _OutputTail:
     """Prints settled jobs, each once, from a time on. The jobs themselves are the queue, so that none is missed."""
 
-    def __init__(self, services: Container, wanted: set[str], since: datetime) -> None:
-        self._services, self._wanted, self._since = services, wanted, since
+    def __init__(self, services: Container, project_ids: set[str], since: datetime) -> None:
+        self._services, self._project_ids, self._since = services, project_ids, since
         self._shown: dict[str, datetime] = {}
 
     def show(self) -> None:
@@ -144,7 +147,7 @@ class _OutputTail:
                 since = job.settled_at or since
                 if job.job_id not in self._shown:
                     self._shown[job.job_id] = since
-                    if job.key.project_id in self._wanted:
+                    if job.key.project_id in self._project_ids:
                         print_json(output_message(job) | {"projectId": job.key.project_id, "settledAt": since})
             full = len(jobs) == OUTPUTS_AT_ONCE and since > self._since
             self._since = max(self._since, since)

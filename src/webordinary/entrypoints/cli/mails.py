@@ -90,9 +90,9 @@ def _since(text: str) -> datetime:
 
 def list_mails(args: argparse.Namespace) -> int:
     """One line per mail."""
-    wanted = _wanted(args)
+    mail_filter = _filter_of(args)
     with open_container(load_existing(args)) as services:
-        page = services.mail_index.find(wanted, args.limit, (args.page - 1) * args.limit)
+        page = services.mail_index.find(mail_filter, args.limit, (args.page - 1) * args.limit)
         reach = services.mail_index.reach
     if args.json:
         print_json([_plain(mail) for mail in page.mails])
@@ -105,12 +105,12 @@ def list_mails(args: argparse.Namespace) -> int:
 def print_export(args: argparse.Namespace) -> int:
     """Rows as they are read, so that a long export needs little memory."""
     with open_container(load_existing(args)) as services:
-        for rows in export_mails(services.mail_index, _wanted(args), as_csv=args.csv):
+        for rows in export_mails(services.mail_index, _filter_of(args), as_csv=args.csv):
             print(rows, end="")
     return Exit.OK
 
 
-def _wanted(args: argparse.Namespace) -> MailFilter:
+def _filter_of(args: argparse.Namespace) -> MailFilter:
     state = MailState.NOT_UNDERSTOOD.value if getattr(args, "needs_person", False) else args.state
     return MailFilter(state, args.sender, args.project, args.since, args.until, args.text, args.user)
 

@@ -161,5 +161,5 @@ def checkout_of(args: argparse.Namespace) -> Path:
     for folder in [args.checkout.resolve()] if args.checkout else [ours, Path.cwd()]:
         if all((folder / mark).exists() for mark in MARKS):
             return folder
-    wanted = f"{args.checkout} is no clone of WebOrdinary" if args.checkout else "this needs a clone of WebOrdinary"
-    raise CommandFailed(wanted, "go into one, or name it with --checkout", Exit.USAGE)
+    problem = f"{args.checkout} is no clone of WebOrdinary" if args.checkout else "this needs a clone of WebOrdinary"
+    raise CommandFailed(problem, "go into one, or name it with --checkout", Exit.USAGE)

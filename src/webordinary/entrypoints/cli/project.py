@@ -205,11 +205,11 @@ def make_hook(args: argparse.Namespace) -> int:
         find_site(services, args.name)
         if args.remove:
             site_settings.remove_hook(services, args.name)
-            return _said(args, {"removed": args.name}, [f"{args.name} has no webhook any more."])
+            return _report(args, {"removed": args.name}, [f"{args.name} has no webhook any more."])
         secret, config = site_settings.new_hook(services, args.name), running.as_it_runs(services.config)
     url = site_settings.hook_address(config.public_url, config.port, args.name)
     lines = [f"Payload URL   {url}", f"Secret        {secret}", "Content type  application/json, event: push"]
-    return _said(args, {"url": url, "secret": secret}, lines)
+    return _report(args, {"url": url, "secret": secret}, lines)
 
 
 def add_role(parts: Commands) -> None:
@@ -226,7 +226,7 @@ def set_role(args: argparse.Namespace) -> int:
         find_site(services, args.name)
         site_settings.set_role(services, args.name, args.address, SenderRole(args.role))
     plain = {"project": args.name, "address": args.address.lower(), "role": args.role}
-    return _said(args, plain, [f"{args.address} is {args.role} on {args.name} now."])
+    return _report(args, plain, [f"{args.address} is {args.role} on {args.name} now."])
 
 
 def add_domain(parts: Commands) -> None:
@@ -251,15 +251,15 @@ def change_domains(args: argparse.Namespace) -> int:
         if args.action == "remove":
             left = site_settings.remove_domain(services, args.name, args.own_domain)
             gone = f"{args.own_domain} shows nothing of {args.name} any more."
-            return _said(args, {"removed": args.own_domain}, [gone, *([f"{left}."] if left else [])])
+            return _report(args, {"removed": args.own_domain}, [gone, *([f"{left}."] if left else [])])
         do = site_settings.add_domain if args.action == "add" else site_settings.look_at_domain
         found = do(services, args.name, args.own_domain)
     plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": [*found.records]}
     missing = [] if found.points_here else found.records
-    return _said(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
+    return _report(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
 
 
-def _said(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
+def _report(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
     if args.json:
         print_json(plain)
     else:
@@ -329,7 +329,7 @@ def add_project(args: argparse.Namespace) -> int:
     key = ProjectUser(answers["name"], answers["user"])
     sender = mail_address(answers["sender"])
     _refuse_nowhere(answers["repo"])
-    send.require_intake(config, wanted=args.sample_mail)
+    send.require_intake(config, requested=args.sample_mail)
     require_writable(config.data)
     _refuse_own_folder(config, answers["repo"])
     with open_container(config) as services, progress(f"adding {key.project_id}") as report:
@@ -340,7 +340,7 @@ def add_project(args: argparse.Namespace) -> int:
         done = onboarding.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = onboarding.mailbox_of(services, sender, key.project_id)
         origin = onboarding.project_of(services, key.project_id).repo
-        first = send.send_first_mail(services, sender, mailbox, wanted=args.sample_mail, new=new)
+        first = send.send_first_mail(services, sender, mailbox, requested=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}

@@ -120,23 +120,23 @@ def add_sample_mail_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample-mail", action=argparse.BooleanOptionalAction, default=None, help=about)
 
 
-def require_intake(config: Config, *, wanted: bool | None) -> None:
+def require_intake(config: Config, *, requested: bool | None) -> None:
     """Refuse a sample mail that could not be posted, before anything is added."""
     profile = profile_of(config)
-    if wanted and profile.is_public:
+    if requested and profile.is_public:
         raise CommandFailed(
             "on AWS a mail comes through SES only", f"write one to {config.mailbox} after the site is added", Exit.USAGE
         )
-    if wanted and profile.runs_engine and running.running(config.data) is None:
+    if requested and profile.runs_engine and running.running(config.data) is None:
         raise CommandFailed("a sample mail needs a running system", "start `webordinary up` first", Exit.NOT_RUNNING)
 
 
-def send_first_mail(services: Container, sender: str, mailbox: str, *, wanted: bool | None, new: bool) -> str | None:
+def send_first_mail(services: Container, sender: str, mailbox: str, *, requested: bool | None, new: bool) -> str | None:
     """Post it where it can be posted; the name that it goes by. A site that is there already gets one if it is wanted.
 
     One more person's first mail is their own: an answer to what they never wrote would only puzzle them.
     """
-    if not (services.profile.accepts_sample_mail and new if wanted is None else wanted):
+    if not (services.profile.accepts_sample_mail and new if requested is None else requested):
         return None
     letter = CustomerMail(sender, mailbox, SUBJECT, TEXT, message_id=f"<{secrets.token_hex(16)}@example.com>")
     return services.send_mail(write_mail(letter, services.clock.now()), sender, mailbox).email_id

@@ -114,8 +114,8 @@ def _make_user() -> None:
 def _run(*command: str) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if ran.returncode:
-        said = ran.stderr.strip()[:300]
-        raise CommandFailed(f"`{' '.join(command)}` failed: {said}", "correct that and run it again")
+        error = ran.stderr.strip()[:300]
+        raise CommandFailed(f"`{' '.join(command)}` failed: {error}", "correct that and run it again")
 
 
 SHELLS = ("bash", "zsh", "tcsh")

@@ -216,14 +216,14 @@ def run(args: argparse.Namespace) -> int:
         _warn(f"WARNING: other users of this machine may read the password in {args.config}: chmod 600 {args.config}")
     with running.lock_data_folder(config.data):
         runs_engine = profile_of(config).runs_engine
-        with_sample = runs_engine and not args.no_sample and _sample_wanted(config, own_file=args.config is None)
+        with_sample = runs_engine and not args.no_sample and _may_add_sample(config, own_file=args.config is None)
         with with_free_ports(load_config(args)) as config:
             serve = partial(_serve, config, with_sample, as_json=args.json)
             _run_with_workers(config, serve, supervised=args.supervised)
     return Exit.OK
 
 
-def _sample_wanted(config: Config, *, own_file: bool) -> bool:
+def _may_add_sample(config: Config, *, own_file: bool) -> bool:
     """On the first start; a start that was killed on the way counts as the first again."""
     mark = config.data / "run" / "sample-wanted"
     if not (config.data / "webordinary.db").exists():

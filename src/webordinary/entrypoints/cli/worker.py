@@ -76,8 +76,8 @@ def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[Wo
     if args.health_name is not None:
         found = [worker for worker in found if worker.name == args.health_name]
     if not found:
-        wanted = args.health_name or args.health_id
-        what = f"there is no worker {wanted!r}" if wanted else "there is no worker"
+        named = args.health_name or args.health_id
+        what = f"there is no worker {named!r}" if named else "there is no worker"
         raise CommandFailed(what, "start one with `webordinary worker`, or `webordinary up`", Exit.NOT_RUNNING)
     return found
 

@@ -60,9 +60,9 @@ class EventLogger:
             self._metrics.flush_metrics()
 
 
-def _masked_line(said: dict[str, Any]) -> str:
+def _masked_line(entry: dict[str, Any]) -> str:
     """CloudWatch shows a line to every reader of logs, for a month."""
-    plain = json.loads(json.dumps(said, default=str))  # it may hold exceptions
+    plain = json.loads(json.dumps(entry, default=str))  # it may hold exceptions
     return json.dumps(masked(plain))
 
 
@@ -130,10 +130,10 @@ def _asked_for(calls: Mapping[str, Call], first: Call, event: Any) -> Any:  # no
 
 def _placed(call: Call, services: AwsContainer, event: Any, *, settled: bool) -> Any:  # noqa: ANN401 - JSON
     """Call a step that may be told where its job lies; when it is answered, the job has settled."""
-    told = event.get("job") or event
-    if isinstance(told, dict) and told.get("place"):
-        place = told["place"]
-        services.job_table.expect(told["jobId"], place["key"], -place["order"] if settled else place["order"])
+    record = event.get("job") or event
+    if isinstance(record, dict) and record.get("place"):
+        place = record["place"]
+        services.job_table.expect(record["jobId"], place["key"], -place["order"] if settled else place["order"])
     return call(event)
 
 
@@ -202,10 +202,10 @@ def intake(event: dict[str, Any], bucket: str, take: Callable[[str, datetime], N
         return {"taken": 0}
     failed: list[Exception] = []
     objects = tuple(_objects(event))
-    for told in objects:
+    for record in objects:
         try:
-            _check(told, bucket)
-            take(told.key, told.at)
+            _check(record, bucket)
+            take(record.key, record.at)
         except Exception as problem:
             failed.append(problem)
     if failed:
@@ -220,13 +220,13 @@ def _objects(event: dict[str, Any]) -> Iterator[S3Notification]:
         yield S3Notification(record.s3.bucket.name, unquote_plus(thing.key), int(thing.get("size") or 0), at)
 
 
-def _check(told: S3Notification, bucket: str) -> None:
-    if told.bucket != bucket:
+def _check(record: S3Notification, bucket: str) -> None:
+    if record.bucket != bucket:
         where = f"mails come to {bucket}: take this function out of the other's notifications"
-        raise Permanent(f"{told.key} lies in {told.bucket}, and {where}")
-    if told.size > MAX_STORED_BYTES:
-        size, most = told.size // 2**20, MAX_STORED_BYTES // 2**20
-        raise Permanent(f"{told.key} has {size} MB and a mail has at most {most}: SES did not bring it; remove it")
+        raise Permanent(f"{record.key} lies in {record.bucket}, and {where}")
+    if record.size > MAX_STORED_BYTES:
+        size, most = record.size // 2**20, MAX_STORED_BYTES // 2**20
+        raise Permanent(f"{record.key} has {size} MB and a mail has at most {most}: SES did not bring it; remove it")
 
 
 def abandoned(event: dict[str, Any], answering: Answering) -> dict[str, str]:

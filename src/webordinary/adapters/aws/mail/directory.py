@@ -74,9 +74,9 @@ class AwsDirectory:
 
     def wants_output(self, project_id: str) -> bool:
         """Whether results of this project go to its output queue; cached for a minute."""
-        asked_at, wanted = self._outputs.get(project_id, (-FRESH_SECONDS, False))
+        asked_at, is_set = self._outputs.get(project_id, (-FRESH_SECONDS, False))
         if self._monotonic() - asked_at < FRESH_SECONDS:
-            return wanted
+            return is_set
         project = self.project(project_id)
         return project is not None and project.output
 

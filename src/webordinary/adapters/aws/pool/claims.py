@@ -33,7 +33,7 @@ from webordinary.model.claims import (
     next_fence,
 )
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason
+from webordinary.model.jobs import Job, JobEnd, JobState, Requeue, RequeueReason
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import ClaimRequestQueue
 from webordinary.pool.transitions import (
@@ -137,7 +137,7 @@ class FinishJob:
     def __init__(self, claims: ClaimTable, jobs: JobTable, claim_offers: ClaimOffers) -> None:
         self._claims, self._jobs, self._claim_offers = claims, jobs, claim_offers
 
-    def end_and_take_next(self, begun: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, begun: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         offers = Offers()
         for _ in range(_TRIES):
             queue = self._jobs.queue(begun.claim.key)
@@ -287,7 +287,7 @@ class AwsClaims:
                 raise ClaimLost(claim.key, claim.worker, claim.fence)
         raise Transient(f"starting a job of {claim.key}: its queue changes faster than it can be read")
 
-    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+    def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or make way: one read, one transaction."""
         return self._finish.end_and_take_next(started, ending, now, more=more)
 

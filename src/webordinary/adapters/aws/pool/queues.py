@@ -269,13 +269,13 @@ _log = logging.getLogger(__name__)
 class AwsOutputs:
     """One queue a key, written where the project wants it."""
 
-    def __init__(self, queues: Queues, wanted: Callable[[str], bool]) -> None:
-        """`wanted` says it of a project's id."""
-        self._queues, self._wanted = queues, wanted
+    def __init__(self, queues: Queues, applies: Callable[[str], bool]) -> None:
+        """`applies` says it of a project's id."""
+        self._queues, self._applies = queues, applies
 
     def send(self, job: Job) -> None:
         """Send the result of this job. A missing queue does not delay the reply."""
-        if not self._wanted(job.key.project_id):
+        if not self._applies(job.key.project_id):
             return
         try:
             self._queues.send(names.queues_of(job.key).output, output_message(job), OUTPUT, job.key)

@@ -77,7 +77,7 @@ class PollingWakeups:
         self._heard: dict[str, None] = {}
         self._news = threading.Condition()
         self._guard = threading.Lock()
-        self._wanted: tuple[_Target, ...] = ()
+        self._targets: tuple[_Target, ...] = ()
         self._free = 0
         self._started: dict[ProjectUser, Job | None] = {}
         self._polling: set[_Target] = set()
@@ -112,7 +112,7 @@ class PollingWakeups:
         with self._guard:
             self._free = free
             self._started = {key: job or self._started.get(key) for key, job in held.items()}
-            self._wanted = () if self._closed.is_set() else ((None, *held) if free > 0 else tuple(held))
+            self._targets = () if self._closed.is_set() else ((None, *held) if free > 0 else tuple(held))
             self._start_missing()
         self._hints.listened = free > 0
         self._hints.use_up(held)
@@ -136,7 +136,7 @@ class PollingWakeups:
             self._news.notify_all()
 
     def _start_missing(self) -> None:
-        for target in self._wanted:
+        for target in self._targets:
             if target not in self._polling and len(self._polling) < self._most_threads:
                 self._polling.add(target)
                 name = f"poll {target or 'unclaimed'}"
@@ -167,7 +167,7 @@ class PollingWakeups:
 
     def _goes_on(self, target: _Target) -> bool:
         with self._guard:
-            if target in self._wanted:
+            if target in self._targets:
                 return True
             self._polling.discard(target)
             self._start_missing()
@@ -181,7 +181,7 @@ class PollingWakeups:
         if not came:
             return False
         with self._guard:  # no more of them until the worker attends again: it may have no slot left after these
-            free, self._wanted = self._free, tuple(target for target in self._wanted if target)
+            free, self._targets = self._free, tuple(target for target in self._targets if target)
         if free > 0:
             self._hear("unclaimed")
         else:
@@ -193,7 +193,7 @@ class PollingWakeups:
         queue = names.queues_of(key).input
         tickets = self._queues.receive(queue, wait_seconds=self._poll_seconds)
         with self._guard:
-            ours, started = key in self._wanted, self._started.get(key)
+            ours, started = key in self._targets, self._started.get(key)
         if not ours:
             self._queues.give_back(queue, tickets)  # they are for the key's present owner
             return bool(tickets)

@@ -43,10 +43,12 @@ class DnsChecks:
 
     def mx(self) -> CheckResult:
         """Does mail to us go to SES?"""
-        wanted = f"{self._domain} MX 10 {self._inbound}"
+        expected = f"{self._domain} MX 10 {self._inbound}"
         found = self._ask(self._domain, "MX")
         if not any(self._inbound in one.lower() for one in found):
-            return broken(f"mail to {self._domain} goes to {', '.join(found) or 'no host'}", f"set the record {wanted}")
+            return broken(
+                f"mail to {self._domain} goes to {', '.join(found) or 'no host'}", f"set the record {expected}"
+            )
         others = [one for one in found if self._inbound not in one.lower()]
         if others:
             return doubtful(f"mail to {self._domain} also goes to {', '.join(others)}", "leave SES's MX record alone")

@@ -187,8 +187,8 @@ def ensure_functions(
     with translated("deploying the lambdas"):
         old = {one.name: _look(client, one.name) for one in FUNCTIONS}
         for one in FUNCTIONS:
-            wanted = _wanted(one, code, role_arn, environment)
-            arns[one.name] = _settle_settings(client, one.name, old[one.name], code, wanted)
+            desired = _desired(one, code, role_arn, environment)
+            arns[one.name] = _settle_settings(client, one.name, old[one.name], code, desired)
         made = [name for name, there in old.items() if there is None]
         if made:
             report(f"{len(made)} lambdas are made")
@@ -204,7 +204,7 @@ def ensure_functions(
     return arns
 
 
-def _wanted(one: Function, code: Code, role_arn: str, environment: Mapping[str, str]) -> dict[str, Any]:
+def _desired(one: Function, code: Code, role_arn: str, environment: Mapping[str, str]) -> dict[str, Any]:
     return {
         "Runtime": code.runtime,
         "Role": role_arn,
@@ -229,15 +229,15 @@ def _settle_settings(
     name: str,
     there: FunctionConfigurationResponseTypeDef | None,
     code: Code,
-    wanted: dict[str, Any],
+    desired: dict[str, Any],
 ) -> str:
     if there is None:
         place: Any = {"S3Bucket": code.bucket, "S3Key": code.key}
         machines: Any = [code.architecture]
-        made = client.create_function(FunctionName=name, Code=place, Architectures=machines, **wanted)
+        made = client.create_function(FunctionName=name, Code=place, Architectures=machines, **desired)
         return made["FunctionArn"]
-    if any(there.get(field) != value for field, value in wanted.items()):
-        client.update_function_configuration(FunctionName=name, **wanted)
+    if any(there.get(field) != value for field, value in desired.items()):
+        client.update_function_configuration(FunctionName=name, **desired)
     return there["FunctionArn"]
 
 

@@ -182,16 +182,16 @@ def _copied(old: S3Objects, new: S3Objects, project: str) -> str:
     standing = look(old)
     if not standing.shown.release:
         return ""
-    wanted = in_store(standing.shown.release, old, standing)
-    if wanted is None:
+    desired = in_store(standing.shown.release, old, standing)
+    if desired is None:
         raise Permanent(f"{old.name} does not keep what it shows: publish {project} anew, then run this again")
     try:
-        done = show(wanted, ProjectLease(project, "migration", standing.shown.fence), new, no_check)
+        done = show(desired, ProjectLease(project, "migration", standing.shown.fence), new, no_check)
     except ClaimLost as problem:
         if not look(new).shown.release:
             raise Transient(f"{project} is being published for the first time: run this again later") from problem
         return "was published since"
-    return f"copied, {len(wanted.files)} files" if done.flipped else "is there"
+    return f"copied, {len(desired.files)} files" if done.flipped else "is there"
 
 
 def _old_secret(secrets: Any, project: str) -> GitSecret | None:  # noqa: ANN401

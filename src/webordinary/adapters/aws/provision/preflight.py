@@ -215,10 +215,10 @@ class Preflight:
 
     def receipt_rules(self) -> CheckResult:
         """Only one set of rules is active in an account and region."""
-        active, wanted = active_rules(self._client_of("ses")), self._intent.receipt_rules
-        if wanted not in (active, names.RECEIPT_RULES):
-            return broken(f"SES receives by {active or 'no rules'}, not by {wanted}", "name those that are active")
-        if active and active != wanted:
+        active, rules = active_rules(self._client_of("ses")), self._intent.receipt_rules
+        if rules not in (active, names.RECEIPT_RULES):
+            return broken(f"SES receives by {active or 'no rules'}, not by {rules}", "name those that are active")
+        if active and active != rules:
             return doubtful(f"SES receives by the rules {active}", f"`-c receipt_rules={active}` adds ours to them")
         return good(f"SES receives by {active or 'no rules yet'}")
 

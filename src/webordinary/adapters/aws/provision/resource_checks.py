@@ -65,12 +65,12 @@ def _table(clients: Clients, name: str, shape: TableShape) -> CheckResult:
         lifetime = clients.dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     except ClientError as problem:
         return _absent(problem, f"table {name}", DEPLOY)
-    wanted = _keys(shape.hash, shape.range)
+    expected = _keys(shape.hash, shape.range)
     indexes = {one.name: _keys(one.hash, one.range) for one in shape.indexes}
     found: Mapping[str, Any] = {one["IndexName"]: one["KeySchema"] for one in table.get("GlobalSecondaryIndexes", [])}
     wrong = [
         *([] if table["TableStatus"] in ("ACTIVE", "UPDATING") else [f"is {table['TableStatus']}"]),
-        *([] if table["KeySchema"] == wanted else ["has another key"]),
+        *([] if table["KeySchema"] == expected else ["has another key"]),
         *(f"has no index {index}" for index, keys in indexes.items() if found.get(index) != keys),
         *([] if _expires(lifetime, shape.ttl) else [f"lets nothing expire by {shape.ttl}"]),
     ]
@@ -224,16 +224,16 @@ class WorkerChecks:
         service = self._service()
         if service is None:
             return broken(f"the service {names.SERVICE} is not there", DEPLOY)
-        wanted, running = service.get("desiredCount", 0), service.get("runningCount", 0)
-        words = f"{running} of {wanted} workers run"
+        desired, running = service.get("desiredCount", 0), service.get("runningCount", 0)
+        words = f"{running} of {desired} workers run"
         news = [event["message"] for event in service.get("events", [])[:_RECENT]]
         told = next((one for one in news if any(bad in one for bad in _BAD_NEWS)), "")
         failed = any(one.get("rolloutState") == "FAILED" for one in service.get("deployments", []))
-        if failed or (told and running < wanted):
+        if failed or (told and running < desired):
             return broken(
                 f"{words}; ECS says: {told or 'the deployment failed'}", "docs/aws.md, Runbook, unclaimed-depth"
             )
-        if running < wanted:
+        if running < desired:
             return doubtful(words, "a machine takes about four minutes to start: look again then")
         return good(words)
 
@@ -264,8 +264,8 @@ class WorkerChecks:
                 ServiceNamespace="ecs", ResourceIds=[WORKERS]
             )["ScalableTargets"]
         most = found[0]["MaxCapacity"] if found else self._intent.max_workers
-        wanted = DeploymentIntent(region=self._intent.region, mailbox=self._intent.mailbox, max_workers=most)
-        return Preflight(self._client_of, wanted).quota("machine quota")
+        intent = DeploymentIntent(region=self._intent.region, mailbox=self._intent.mailbox, max_workers=most)
+        return Preflight(self._client_of, intent).quota("machine quota")
 
     def operator(self) -> CheckResult:
         """Do the alarms reach an operator?"""

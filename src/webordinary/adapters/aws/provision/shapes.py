@@ -152,16 +152,16 @@ def create_tables(
 
 def _create_table(clients: Clients, name: str, shape: TableShape) -> None:
     keys = [shape.hash, shape.range, *(key for index in shape.indexes for key in (index.hash, index.range))]
-    wanted: CreateTableInputTypeDef = {
+    request: CreateTableInputTypeDef = {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": _definitions([key for key in keys if key]),
         "KeySchema": _schema(shape.hash, shape.range),
     }
     if shape.indexes:
-        wanted["GlobalSecondaryIndexes"] = [_index(index) for index in shape.indexes]
+        request["GlobalSecondaryIndexes"] = [_index(index) for index in shape.indexes]
     try:
-        clients.dynamodb.create_table(**wanted)
+        clients.dynamodb.create_table(**request)
     except ClientError as problem:
         if code_of(problem) not in _EXISTS:  # perhaps we made it just now, and were not told
             with translated(f"making table {name}"):

@@ -103,7 +103,7 @@ class StoredManifest:
     version: str
 
 
-def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()) -> DeployPlan:
+def plan_deploy(shown: Manifest, desired: Manifest, touched: Collection[str] = ()) -> DeployPlan:
     """From what the site shows to what it should show.
 
     `touched` is what unfinished publications may have written or removed: their content is unknown, so it is
@@ -113,11 +113,11 @@ def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()
     known = {path: (mark.digest, mark.foreign) for path, mark in shown.items() if path not in doubtful}
     present = shown.keys() | doubtful
     uploads = [
-        _upload(path, wanted, path in present)
-        for path, mark in wanted.items()
+        _upload(path, desired, path in present)
+        for path, mark in desired.items()
         if known.get(path) != (mark.digest, mark.foreign)
     ]
-    stale = sorted(present - wanted.keys())
+    stale = sorted(present - desired.keys())
     return DeployPlan(
         tuple(sorted(uploads, key=lambda upload: (upload.rank, upload.path))),
         tuple(path for path in stale if is_page(path)),
@@ -137,8 +137,8 @@ def cache_control_of(path: str, replaced: bool = False) -> str:
     return FOREVER if _named_by_content(path) and not replaced else SHORTLY
 
 
-def _upload(path: str, wanted: Manifest, replaces: bool) -> Upload:
-    mark = wanted[path]
+def _upload(path: str, desired: Manifest, replaces: bool) -> Upload:
+    mark = desired[path]
     cached = cache_control_of(path, replaces)
     media_type = media_type_of(path, foreign=mark.foreign)
     return Upload(path, mark.digest, mark.size, _rank(path, replaces), media_type, cached)
@@ -250,10 +250,10 @@ class ShownManifest:
         return ShownManifest(fence, self.release, self.files, touched, self.number, self.made_at, kept)
 
     def ended(
-        self, fence: int, release: KeptVersion, wanted: Manifest, written: Mapping[str, str], keep: int
+        self, fence: int, release: KeptVersion, desired: Manifest, written: Mapping[str, str], keep: int
     ) -> ShownManifest:
         """Another release is shown; `written` are the versions of what was written for it."""
-        files = {path: _marked(mark, written.get(path), self.files.get(path)) for path, mark in wanted.items()}
+        files = {path: _marked(mark, written.get(path), self.files.get(path)) for path, mark in desired.items()}
         others = (one for one in self.kept if one.release != release.release)
         kept = sorted(others, key=lambda one: one.number, reverse=True)[:keep]
         return ShownManifest(fence, release.release, files, None, release.number, release.made_at, tuple(kept))
@@ -329,7 +329,7 @@ def deploy(release: Release, lease: ProjectLease, store: ObjectStore, check: Cal
 
 
 def show(
-    wanted: DesiredRelease,
+    desired: DesiredRelease,
     lease: ProjectLease,
     store: ObjectStore,
     check: Callable[[], None],
@@ -345,20 +345,20 @@ def show(
         before = standing.shown
         if before.fence > lease.fence:
             raise ClaimLost(lease.project_id, lease.worker, lease.fence)
-        if odd := refused_paths(wanted.files.keys() - before.files.keys()):
+        if odd := refused_paths(desired.files.keys() - before.files.keys()):
             raise Permanent(f"{odd[0]!r} is no path of a site: it is not published")
-        plan = plan_deploy(before.files, wanted.files, before.touched or ())
-        if before.touched is None and before.release == wanted.name and not plan:
+        plan = plan_deploy(before.files, desired.files, before.touched or ())
+        if before.touched is None and before.release == desired.name and not plan:
             if standing is seen:
                 continue  # that was then
             return S3Deployment(plan, False, standing)
         begun = before.begun(lease.fence, standing.version, plan.paths)
         version = store.swap_manifest(begun.text(), standing.version)
         if version is not None:
-            written = _write(plan, wanted, store, check)
+            written = _write(plan, desired, store, check)
             check()
-            shown = begun.ended(lease.fence, _entry(wanted, standing), wanted.files, written, keep)
-            return S3Deployment(plan, before.release != wanted.name, _end(shown, version, lease, store))
+            shown = begun.ended(lease.fence, _entry(desired, standing), desired.files, written, keep)
+            return S3Deployment(plan, before.release != desired.name, _end(shown, version, lease, store))
     raise _moved_on(lease)
 
 
@@ -398,21 +398,21 @@ def _moved_on(lease: ProjectLease) -> Transient:
     return Transient(f"{lease.project_id}: the site's manifest moved {_TRIES} times; it will be tried again")
 
 
-def _entry(wanted: DesiredRelease, standing: ManifestState) -> KeptVersion:
+def _entry(desired: DesiredRelease, standing: ManifestState) -> KeptVersion:
     """A release that comes back keeps its number."""
     known = standing.known
-    if wanted.name in known:
-        return known[wanted.name]
+    if desired.name in known:
+        return known[desired.name]
     number = 1 + max([standing.shown.number, *(one.number for one in known.values())])
-    return KeptVersion(wanted.name, number, wanted.made_at.isoformat() if wanted.made_at else "", len(wanted.files))
+    return KeptVersion(desired.name, number, desired.made_at.isoformat() if desired.made_at else "", len(desired.files))
 
 
-def _write(plan: DeployPlan, wanted: DesiredRelease, store: ObjectStore, check: Callable[[], None]) -> dict[str, str]:
+def _write(plan: DeployPlan, desired: DesiredRelease, store: ObjectStore, check: Callable[[], None]) -> dict[str, str]:
     versions: dict[str, str] = {}
     for rank in plan.ranks:
         for uploads in _bites(rank, PUT_EACH):
             check()
-            versions |= store.put_all([(upload, wanted.origin(upload.path)) for upload in uploads])
+            versions |= store.put_all([(upload, desired.origin(upload.path)) for upload in uploads])
     for stale in (plan.stale_pages, plan.stale_assets):
         for paths in _bites(stale, DELETE_EACH):
             check()

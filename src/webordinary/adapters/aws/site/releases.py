@@ -224,12 +224,12 @@ class S3Releases:
         """Make one stage's current release a release of another stage; its objects are copied in the store."""
         standing = self._look((project_id, source))
         name = standing.shown.release if self._is_whole((project_id, source), standing) else ""
-        wanted = in_store(name, self._store((project_id, source)), standing) if name else None
-        if wanted is None:
+        desired = in_store(name, self._store((project_id, source)), standing) if name else None
+        if desired is None:
             return None
         site, entry = (project_id, target), replace(standing.known[name], release=release_name(commit))
         with self._guard:
-            _remember(self._promoted, (site, entry.release), replace(wanted, name=entry.release))
+            _remember(self._promoted, (site, entry.release), replace(desired, name=entry.release))
         return self._release(site, entry)
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
@@ -241,9 +241,9 @@ class S3Releases:
                 self._forget(site)
                 clear(self._store(site))
         seen = self._standing(site)
-        wanted = self._wanted(site, release, seen)
+        desired = self._desired(site, release, seen)
         try:
-            done = show(wanted, lease, self._store(site), check, seen, keep)
+            done = show(desired, lease, self._store(site), check, seen, keep)
         except ClaimLost:
             self._forget(site)
             check()  # a lost claim is for the caller; a newer publication just stands
@@ -303,7 +303,7 @@ class S3Releases:
     def _is_whole(self, site: Site, standing: ManifestState) -> bool:
         return not site[1].is_preview or is_fresh(standing, self._now())
 
-    def _wanted(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
+    def _desired(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
         with self._guard:
             promoted = self._promoted.get((site, release.name))
         if promoted:
@@ -311,10 +311,10 @@ class S3Releases:
         if built := self._copies.find(site, release.name):
             return in_folder(built)
         store = self._store(site)
-        wanted = in_store(release.name, store, seen) or in_store(release.name, store, self._look(site))
-        if wanted is None:
+        desired = in_store(release.name, store, seen) or in_store(release.name, store, self._look(site))
+        if desired is None:
             raise Transient(f"release {release.name} of {site[0]} is neither here nor in its folder: it is built again")
-        return wanted
+        return desired
 
     def _release(self, site: Site, entry: KeptVersion) -> Release:
         return Release(*site, entry.release, self._copies.path(site, entry.release), entry.at, entry.files)
