@@ -1,4 +1,4 @@
-"""The promises of ExecutionStore, TaskTokens and ExecutionArchive, over every adapter."""
+"""The promises of ExecutionStore and TaskTokens, over every adapter."""
 
 from __future__ import annotations
 

@@ -155,16 +155,6 @@ class TaskTokens(Protocol):
         """Record a sign of life; False = lost."""
 
 
-class ExecutionArchive(Protocol):
-    """What people look at, and what is thrown away in the end."""
-
-    def executions(self, status: Status | None, limit: int, before: str | None = None) -> list[Execution]:
-        """The newest executions first; `before` is the name where the page before ended."""
-
-    def prune(self, before: datetime) -> int:
-        """Forget executions that finished, and were announced, before a time; returns how many."""
-
-
 class EngineClockPort(Protocol):
     """Where the time comes from."""
 

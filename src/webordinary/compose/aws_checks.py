@@ -31,7 +31,7 @@ from webordinary.operations.ports import OwnDomains
 
 MOST_KEYS = 100
 MOST_MAILS = 50
-MOST_DOMAINS = 20
+MOST_LOOKED_UP = 20
 
 
 def client_of(config: Config) -> ClientOf:
@@ -91,7 +91,7 @@ def customers_checks(services: AwsContainer) -> Iterator[Check]:
         yield from site_name_checks(hosts, config.domain)
     if edge := services.own_domains:
         own = [(one.project_id, domain) for one in services.directory.projects() for domain in one.domains]
-        for project, domain in own[:MOST_DOMAINS]:
+        for project, domain in own[:MOST_LOOKED_UP]:
             yield Check(f"domain {domain}", partial(_own_domain, edge, project, domain))
 
 

@@ -34,7 +34,7 @@ from webordinary.operations.doctor import CheckRun, run_checks
 from webordinary.operations.onboarding import origins_of
 
 MOST_PROJECTS = 50
-MOST_DOMAINS = 20
+MOST_LOOKED_UP = 20
 """Of more sites only these are looked at one by one."""
 MOST_SECONDS_AHEAD = 120
 REMOVE_TRUST = "remove trusted_peers from the settings unless this is a trial on your own machine; see docs/security.md"
@@ -212,10 +212,10 @@ def sender_checks(services: EmbeddedContainer) -> Iterator[Check]:
     if services.config.trusted_peers:  # a trial on localhost: every sender is believed
         return
     domains = sorted({ascii_address(sender.address).rpartition("@")[2] for sender in services.directory.senders()})
-    for domain in domains[:MOST_DOMAINS]:
+    for domain in domains[:MOST_LOOKED_UP]:
         yield Check(f"senders at {domain}", partial(_can_prove, domain, services.dns))
-    if len(domains) > MOST_DOMAINS:
-        words = f"only {MOST_DOMAINS} of {len(domains)} domains of senders are looked at"
+    if len(domains) > MOST_LOOKED_UP:
+        words = f"only {MOST_LOOKED_UP} of {len(domains)} domains of senders are looked at"
         yield Check("other senders", lambda: doubtful(words, "mail of the others is checked as it comes"))
 
 

@@ -8,7 +8,7 @@ import base64
 import pytest
 
 from tests.unit.mail.letters import PNG, multipart, raw_mail
-from webordinary.mail.parsing.html import html_to_text
+from webordinary.mail.parsing.html import html_to_lines
 from webordinary.mail.parsing.message import parse
 
 REPLY = "Change the title."
@@ -104,7 +104,7 @@ def test_text_that_the_customer_indented_or_wrote_around_a_quote_is_kept(html: s
     ],
 )  # fmt: skip
 def test_links_pictures_lists_and_struck_text_reach_the_reader(html: str, text: str) -> None:
-    assert html_to_text(f"<body>{html}</body>").strip() == text
+    assert "\n".join(line.text for line in html_to_lines(f"<body>{html}</body>")).strip() == text
 
 
 def test_a_picture_stands_where_the_customer_put_it_by_the_name_of_its_file() -> None:

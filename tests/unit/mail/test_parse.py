@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mail.letters import NOON, PNG, SCOTT, multipart, raw_mail
-from webordinary.mail.parsing.html import html_to_text
-from webordinary.mail.parsing.message import MAX_TEXT, body_text, outline, parse
+from webordinary.mail.parsing.html import html_to_lines
+from webordinary.mail.parsing.message import MAX_TEXT, body_lines, outline, parse
 from webordinary.mail.parsing.parts import take_apart
 from webordinary.mail.ports import Unparseable
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
@@ -316,7 +316,7 @@ def test_what_cannot_be_parsed_still_names_its_sender() -> None:
 
 def test_wild_html_loses_its_layout_and_not_its_text() -> None:
     for wild in ("<div>" * 90_000, "<div></b>" * 45_000, "<b><i>" * 40_000, "<" * 500_000):
-        assert html_to_text(wild + " text").endswith("text")
+        assert html_to_lines(wild + " text")[-1].text.endswith("text")
 
 
 PART = st.tuples(st.sampled_from(["base64", "quoted-printable", "8bit"]), st.binary(max_size=300))
@@ -353,10 +353,10 @@ def test_an_attached_mail_is_taken_byte_for_byte() -> None:
 
 def test_text_beyond_the_bound_is_cut_over_all_parts_and_before_it_is_decoded() -> None:
     part = ("Content-Type: text/plain", b"word \r\n" * 40_000)
-    assert len(body_text(take_apart(multipart(*[part] * 20)))) <= MAX_TEXT
+    assert sum(len(line.text) for line in body_lines(take_apart(multipart(*[part] * 20)))) <= MAX_TEXT
     encoded = ("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64",
                base64.encodebytes("größer ".encode() * 200_000))  # fmt: skip
-    assert body_text(take_apart(multipart(encoded))).startswith("größer größer")
+    assert body_lines(take_apart(multipart(encoded)))[0].text.startswith("größer größer")
 
 
 ODD = st.sampled_from(

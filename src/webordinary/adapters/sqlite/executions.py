@@ -94,7 +94,7 @@ def all_events(conn: sqlite3.Connection, execution: int) -> list[HistoryEvent]:
 
 
 class SqliteExecutions:
-    """ExecutionStore, TaskTokens and ExecutionArchive over one database file."""
+    """ExecutionStore and TaskTokens over one database file, and what operators see of executions."""
 
     def __init__(self, database: Database, *, keep_histories: bool = True) -> None:
         """Without `keep_histories` the history of an execution goes when it succeeds; events tell what happened."""

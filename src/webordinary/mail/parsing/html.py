@@ -72,11 +72,6 @@ _REDIRECTS = re.compile(
 )
 
 
-def html_to_text(html: str, max_tags: int = MAX_TAGS) -> str:
-    """Plain text of an HTML mail."""
-    return "\n".join(line.text for line in html_to_lines(html, max_tags=max_tags))
-
-
 def html_to_lines(html: str, pictures: Mapping[str, str] | None = None, *, max_tags: int = MAX_TAGS) -> list[Line]:
     """The lines of an HTML mail; a document too wild to walk loses only its layout.
 

@@ -59,11 +59,6 @@ _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
 _HTML_DOCUMENT = re.compile(r"\s*<(?:!doctype html|html)\b", re.I)
 
 
-def body_text(parts: Parts) -> str:
-    """What the customer's mail program shows, as one text."""
-    return "\n".join(line.text for line in body_lines(parts)).strip("\n").rstrip()
-
-
 def body_lines(parts: Parts) -> list[Line]:
     """What the customer's mail program shows, line by line."""
     return list(_bounded(_lines_of(_shown(parts.texts), picture_names(parts.all_files))))
