@@ -33,6 +33,7 @@ from webordinary.asl.engine import Engine
 from webordinary.asl.ports import send_task_success
 from webordinary.compose import aws_worker
 from webordinary.compose.aws import AwsContainer
+from webordinary.model.claims import StartedJob
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.operations import sample
@@ -162,6 +163,16 @@ class CountingHarness(RightsHarness):
         self._engine.run_ready()
         until(lambda: self._is_over(key, email_id, slots), "all that follows from the mail", LONG)
         return Counter(counting.calls)
+
+    def calls_of_the_broker(self, key: ProjectUser) -> Counter[str]:
+        """What it asks to hand out the rights to the project of a mail in work."""
+        email_id = self.mail(NOT_UNDERSTOOD, sender=_address(key))
+        self._engine.start(email_id, {"emailId": email_id, "redrive": 0})
+        self._engine.run_ready()
+        assert isinstance(self._claims.claim_and_start(key, "container-1", datetime.now(UTC)), StartedJob)
+        self.counting.calls.clear()
+        assert self.invoke(names.BROKER, {"key": str(key), "worker": "container-1"})
+        return Counter(self.counting.calls)
 
     def _is_over(self, key: ProjectUser, email_id: str, slots: int) -> bool:
         """Replied and called back, its ticket and hint gone, and no key held for which there is no slot."""

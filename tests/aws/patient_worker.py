@@ -13,6 +13,8 @@ from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
+from webordinary.adapters.aws.dynamo import Dynamo
+from webordinary.adapters.aws.pool.claim_requests import ReconcilerProgress
 from webordinary.adapters.aws.pool.claim_table import Presence, RemoteLiveness
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
 from webordinary.compose.aws_worker import BEAT_SECONDS, RECONCILE_SECONDS
@@ -64,10 +66,11 @@ class After:
 class PatientWorker:
     """One that has done a job, or has one that `lasts`. What it does beside its loop is done after it, for as long.
 
-    Its polls are only counted: one for each queue that it attends to, each time that a long poll takes.
+    Its polls are only counted: one for each queue that it attends to, each time that a long poll takes. The reconciler
+    has passed a moment ago each time that it looks.
     """
 
-    def __init__(self, world: PoolTables, proxy: FaultyProxy, *, lasts: bool) -> None:
+    def __init__(self, world: PoolTables, proxy: FaultyProxy, reconciler: Dynamo, *, lasts: bool) -> None:
         self._world, self._proxy, self._lasts = world, proxy, lasts
         self._clock, self._heartbeats, self._polled_seconds, self._attended = Times(), 0, 0.0, 0
         self._hints, one, queues = world.with_hints([KEY]), world.one_process(), Queues(world.clients.sqs)
@@ -77,8 +80,16 @@ class PatientWorker:
             interrupts=AwsInterrupts(queues), callbacks=self, liveness=RemoteLiveness(),
         )  # fmt: skip
         settings = replace(settings_of(Config(), 1, RECONCILE_SECONDS), idle_release=float("inf"))
-        rng = random.Random(1)
-        self._deps = WorkerDeps("w1", settings, self._pool, self, self, self._clock, self, self, rng)
+        table, rng = names.CLAIM_REQUESTS + world.suffix, random.Random(1)
+        self._passed, seen = ReconcilerProgress(reconciler, table), ReconcilerProgress(world.dynamo, table)
+
+        def fresh(now: datetime) -> bool:
+            self._passed.passed(None, now)
+            return seen.is_fresh(now)
+
+        self._deps = WorkerDeps(
+            "w1", settings, self._pool, self, self, self._clock, self, self, rng, reconciled_elsewhere=fresh
+        )
         self._worker = Worker(self._deps)
 
     def calls_in(self, hours: float) -> Counter[str]:
@@ -164,4 +175,5 @@ class PatientWorker:
 def patient_worker(endpoint: str, *, lasts: bool) -> Iterator[PatientWorker]:
     """Behind a proxy that counts."""
     with faulty_proxy(endpoint) as proxy:
-        yield PatientWorker(PoolTables(endpoint).through(proxy.endpoint), proxy, lasts=lasts)
+        calm = PoolTables(endpoint)
+        yield PatientWorker(calm.through(proxy.endpoint), proxy, calm.dynamo, lasts=lasts)

@@ -21,6 +21,7 @@ from tests.aws.patient_worker import patient_worker
 from webordinary.model.names import ProjectUser
 
 MOST_PER_MAIL, MOST_OF_A_CLAIM, MOST_PER_JOB_MINUTE, MOST_PER_IDLE_HOUR = 35, 42, 8, 600
+MOST_OF_THE_BROKER = 7
 SCOTT, ANN = ProjectUser("kiln", "scott"), ProjectUser("kiln", "ann")
 
 
@@ -39,6 +40,17 @@ def test_a_mail_keeps_to_its_bar_whether_its_key_is_held_or_has_to_be_claimed(
     assert unclaimed["sqs:SendMessage"] == held["sqs:SendMessage"] + 1, "no hint was sent"
     assert held.total() <= MOST_PER_MAIL, held
     assert unclaimed.total() <= MOST_OF_A_CLAIM, unclaimed
+
+
+def test_the_broker_hands_out_rights_with_few_calls(
+    ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the bars: once in an hour in which a worker serves a project, not for each mail. One call invokes it."""
+    house = CountingHarness(ministack.endpoint, tmp_path, monkeypatch)
+    house.onboard(SCOTT)
+    calls = house.calls_of_the_broker(SCOTT)
+    assert calls["sts:AssumeRole"] == 1
+    assert calls.total() <= MOST_OF_THE_BROKER, calls
 
 
 def test_a_worker_that_waits_with_a_claim_keeps_to_its_bar(ministack: Emulator) -> None:

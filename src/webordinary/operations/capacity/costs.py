@@ -74,6 +74,8 @@ EACH_MINUTE = {
     "s3.put": 0.1,
 }
 """Whatever happens: the reconciler. In each tenth minute it looks for the notes of 1,000 raw mails."""
+RECONCILED = {"dynamodb.read": 1.0}
+"""Each minute of a job the reconciler looks at the claim of its key, a hundred of them in a call."""
 METRICS, BUSY_MAILS = 40.0, 100
 """Metrics of our own; they are paid for in hours in which something is told: all of them from so many mails a day."""
 ALARM_METRICS = 30.0
@@ -199,6 +201,7 @@ def usage_of_day(day: DayOfWork, compute: str, usage_model: UsageModel) -> Mappi
     _add(usage, usage_model.mail.usage, day.mails)
     _add(usage, BESIDES_CALLS, day.mails)
     _add(usage, usage_model.job_minute.usage, day.job_minutes)
+    _add(usage, RECONCILED, day.job_minutes)
     _add(usage, usage_model.idle_hour.usage, day.idle_hours)
     _add(usage, EACH_MINUTE, 24 * 60)
     _add(usage, worker_hour(day.slots, compute), day.worker_hours)
