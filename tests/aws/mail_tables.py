@@ -1,4 +1,4 @@
-"""The mail room's tables and buckets on the emulator, with names that no other test knows."""
+"""The tables and buckets of mail on the emulator, with names that no other test knows."""
 
 from __future__ import annotations
 

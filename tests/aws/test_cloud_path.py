@@ -142,7 +142,7 @@ def received(harness: CloudHarness, mail: CustomerMail, dmarc: str) -> str:
     key = f"raw/{seen.ses_id}"
     cloud.clients.s3.put_object(Bucket=cloud.raw_bucket, Key=key, Body=as_received(write_mail(mail, now), seen))
     stored = cloud.raw_mails.read(key)
-    [email] = emails_of(stored, envelopes_of(stored, ses_id_of(key), cloud.mailroom.mailbox, now))
+    [email] = emails_of(stored, envelopes_of(stored, ses_id_of(key), cloud.mail_deps.mailbox, now))
     return email.email_id
 
 
@@ -154,7 +154,7 @@ def test_a_mail_that_ses_could_not_prove_is_done_after_its_sender_said_yes(harne
     [question] = harness.answers(held)
     assert question["Subject"] == "Re: Did you write this?"
     assert not harness.jobs(AMELIA_SCOTT)
-    room, token = harness.cloud.mailroom, new_token()  # of the question that was sent, only a hash is kept
+    room, token = harness.cloud.mail_deps, new_token()  # of the question that was sent, only a hash is kept
     assert room.confirmations.ask(SenderQuestion(digest_of(token), held, SCOTT, harness.cloud.clock.now()), 3)
     address = answer_address(room.mailbox, token)
     yes = CustomerMail(SCOTT, address, "Re: Did you write this?", "Yes, that was me.", message_id="<h2@mail.example>")

@@ -1,4 +1,4 @@
-"""What one mail costs the mail room in calls of AWS, step by step as its lambdas make them."""
+"""What one mail costs in calls of AWS, step by step as its lambdas make them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from webordinary.model.jobs import (  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.model.projects import Project, Sender  # noqa: E402
 from webordinary.workflow.answering import Answering  # noqa: E402
-from webordinary.workflow.reading import Mailroom, Reading  # noqa: E402
+from webordinary.workflow.reading import MailDeps, Reading  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEY = ProjectUser("amelia", "scott")
@@ -47,7 +47,7 @@ DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", commit="c
 
 
 class Counted:
-    """One mail's way through the mail room; every step is a process of its own. The pool is in memory."""
+    """One mail's way through the steps of mail; every step is a process of its own. The pool is in memory."""
 
     def __init__(self, world: MailTables, proxy: FaultyProxy) -> None:
         self.world, self.proxy, self.pool = world.through(proxy.endpoint), proxy, LambdaHarness().pool
@@ -55,9 +55,9 @@ class Counted:
         world.directory().add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
         world.directory().add_sender(Sender(SCOTT, KEY), NOON)
 
-    def room(self) -> Mailroom:
+    def room(self) -> MailDeps:
         world, items = self.world, self.world.items()
-        return Mailroom(
+        return MailDeps(
             world.raw_mails(items), world.parsed_mails(items), world.manifest(), world.blobs(), world.threads(),
             world.directory(), InProcessParser(), SesVerdicts(), EDIT, AwsConfirmations(items), AwsHourlyRates(items),
         )  # fmt: skip

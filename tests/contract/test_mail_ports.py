@@ -1,4 +1,4 @@
-"""The promises of the mail room's ports, over every adapter."""
+"""The promises of the ports of mail, over every adapter."""
 
 from __future__ import annotations
 

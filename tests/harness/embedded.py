@@ -124,7 +124,7 @@ def open_harness(data: Path, **settings: object) -> Iterator[EmbeddedHarness]:
     settings = {"trusted_peers": ("127.0.0.1",), "hourly_mails": 0} | settings
     config = Config(data=data, **({"pictures": "off"} | settings))  # type: ignore[arg-type]
     with open_embedded(config) as services:
-        services.mailroom = replace(services.mailroom, parser=parser())
+        services.mail_deps = replace(services.mail_deps, parser=parser())
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)

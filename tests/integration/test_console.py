@@ -195,7 +195,7 @@ def test_the_operator_answers_a_customer_in_the_conversation_from_the_page(
     [accepted] = container.accept_mail(MAIL, DELIVERY)
     unread = page.post(f"/mails/{accepted.email_id}/answers", data={"text": "Hello Scott"}, headers=FORM)
     assert (unread.status_code, "cannot be answered" in unread.text) == (409, True)
-    container.mailroom.parsed_mails.save(accepted.email_id, parse(MAIL), NOON)
+    container.mail_deps.parsed_mails.save(accepted.email_id, parse(MAIL), NOON)
     done = page.post(f"/mails/{accepted.email_id}/answers", data={"text": "Hello Scott"}, headers=FORM)
     assert done.status_code == 303
     [entry] = container.outbox.of(accepted.email_id)
@@ -218,7 +218,7 @@ def test_a_card_of_what_needs_a_person_shows_the_beginning_of_what_the_customer_
 ) -> None:
     email_id = fail(container)
     wrote = "Make the <pots> " + "a little bit nicer " * 40
-    container.mailroom.parsed_mails.save(email_id, replace(parse(MAIL), text=wrote), NOON)
+    container.mail_deps.parsed_mails.save(email_id, replace(parse(MAIL), text=wrote), NOON)
     [shown] = re.findall("<blockquote>(.*?)</blockquote>", page.get("/attention").text)
     assert shown.startswith("Make the &lt;pots&gt; a little bit nicer")
     assert 250 < len(shown) < 320

@@ -105,7 +105,7 @@ def test_a_site_whose_settings_are_lost_is_named_by_recover(tmp_path: Path, caps
 def test_a_damaged_database_answers_451_so_that_senders_keep_their_mail(tmp_path: Path) -> None:
     with open_harness(tmp_path) as harness:
         services = harness.services
-        mailbox = services.mailroom.mailbox
+        mailbox = services.mail_deps.mailbox
         server = SmtpServer(SmtpSettings(mailbox, port=0), services.accept_mail, lambda _: None, services.clock.now)
         server.start()
         try:

@@ -85,7 +85,7 @@ def test_a_place_that_cannot_be_read_for_five_minutes_is_an_alarm_for_the_operat
     with open_data_folder(tmp_path / "data", operator="ops@example.com") as harness:
         services = harness.services
         intake = Intake(services.accept_mail, lambda email_id: None)
-        reader = MailReader(TransportKind.FOLDER, drop(tmp_path), intake, services.mailroom.mailbox, services.events)
+        reader = MailReader(TransportKind.FOLDER, drop(tmp_path), intake, services.mail_deps.mailbox, services.events)
         began = services.clock.now() - timedelta(minutes=6)
         for minutes in (0, 4):
             reader.run_once(began + timedelta(minutes=minutes))

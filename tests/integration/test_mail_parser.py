@@ -280,7 +280,7 @@ def test_a_strangers_mail_is_never_parsed_and_leaves_no_dead_letter(harness: Emb
     assert "MailRefused" in kinds(harness, email_id)
     assert not {"MailParsed", "DeadLettered"} & kinds(harness, email_id)
     assert (harness.services.dead_letters.all(10), harness.replies(email_id)) == ([], [])
-    assert harness.services.mailroom.parsed_mails.load(email_id) is None
+    assert harness.services.mail_deps.parsed_mails.load(email_id) is None
 
 
 def test_a_customer_is_told_why_their_mail_is_not_read(harness: EmbeddedHarness) -> None:

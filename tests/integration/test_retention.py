@@ -44,7 +44,7 @@ def forget(harness: EmbeddedHarness, days: float) -> int:
 def attach(harness: EmbeddedHarness, email_id: str, content: bytes) -> str:
     digest = harness.services.blobs.put(content)
     photo = Attachment("mug.png", "image/png", AttachmentKind.IMAGE, len(content), digest)
-    harness.services.mailroom.manifest.save(email_id, 0, photo)
+    harness.services.mail_deps.manifest.save(email_id, 0, photo)
     return digest
 
 
@@ -127,7 +127,7 @@ def test_the_webp_copy_of_a_photo_is_kept_as_long_as_its_mail(harness: EmbeddedH
     photo = Attachment(
         "mug.png", "image/png", AttachmentKind.IMAGE, 7, harness.services.blobs.put(b"a photo"), webp=copy
     )
-    harness.services.mailroom.manifest.save(harness.receive(), 0, photo)
+    harness.services.mail_deps.manifest.save(harness.receive(), 0, photo)
     later = harness.services.clock.now() + timedelta(days=1)
     assert harness.services.blobs.forget(later, harness.services.retention.attached()) == 0
     assert harness.services.blobs.path(copy).exists()

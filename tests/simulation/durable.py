@@ -34,7 +34,7 @@ from webordinary.mail.auth import TrustedPeers
 from webordinary.model.mail import Reply
 from webordinary.model.projects import Project, Sender
 from webordinary.workflow.answering import Uptime
-from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.reading import MailDeps
 
 MAILBOX = Mailbox.parse("edit@localhost")
 
@@ -91,9 +91,9 @@ class Durable:
             self.directory.add_project(project, EPOCH)
             self.directory.add_sender(Sender(address, key), EPOCH)
 
-    def mailroom(self, process: Process) -> Mailroom:
-        """The mail room's ports as a process sees them."""
-        return Mailroom(
+    def mail_deps(self, process: Process) -> MailDeps:
+        """The ports of mail as a process sees them."""
+        return MailDeps(
             raw_mails=Port(self.raw_mails, "raw_mails", process),
             parsed_mails=Port(self.parsed_mails, "parsed_mails", process),
             manifest=Port(self.manifest, "manifest", process),

@@ -43,14 +43,14 @@ class SimulatedServer:
         self._dead_letters = Port(durable.dead_letters, "dead_letters", process)
         self._store = Port(durable.executions, "executions", process)
         self._letters_written = process.stop_event()
-        mailroom = durable.mailroom(process)
+        mail_deps = durable.mail_deps(process)
         interruptions = Port(durable.interruptions, "interruptions", process)
         self._answering = Answering(
-            mailroom, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox,
+            mail_deps, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox,
             uptime=durable.uptime(process),
         )  # fmt: skip
         handlers = steps(
-            Reading(mailroom, pool.jobs, events, process.now),
+            Reading(mail_deps, pool.jobs, events, process.now),
             Queueing(pool, interruptions, events, process.now, self._answering.tell_held),
             self._answering,
         )

@@ -65,7 +65,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
 from webordinary.pool.metrics import MetricsState
 from webordinary.pool.ports import Pool
-from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.reading import MailDeps
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -216,8 +216,8 @@ class AwsContainer:
         return AwsOverview(
             self.mail_items,
             self.raw_mails,
-            self.mailroom.parsed_mails,
-            self.mailroom.manifest,
+            self.mail_deps.parsed_mails,
+            self.mail_deps.manifest,
             self.outbox,
             self.job_table,
             self.dead_letters,
@@ -246,10 +246,10 @@ class AwsContainer:
         return LockFiles(self._settings.data / "run" / "workers")
 
     @cached_property
-    def mailroom(self) -> Mailroom:
+    def mail_deps(self) -> MailDeps:
         from webordinary.adapters.files.parser import ParserLimits, ProcessParser  # noqa: PLC0415 - a lambda starts without it
 
-        return Mailroom(
+        return MailDeps(
             raw_mails=self.raw_mails,
             parsed_mails=AwsParsedMails(self.mail_items, Bodies(self.clients.s3, self.store_bucket, "parsed")),
             manifest=AwsAttachmentManifest(self.mail_items),
@@ -315,7 +315,7 @@ class AwsContainer:
         began = self.clock.now()
         key = put_emulated_mail(self.clients.s3, self.raw_bucket, raw, mail_from, recipient)
         stored = self.raw_mails.read(key)
-        emails = emails_of(stored, envelopes_of(stored, ses_id_of(key), self.mailroom.mailbox, began))
+        emails = emails_of(stored, envelopes_of(stored, ses_id_of(key), self.mail_deps.mailbox, began))
         if not emails:
             raise Permanent(f"{recipient} is none of our addresses: write to {self.config.mailbox}")
         email_id = emails[0].email_id
@@ -331,7 +331,7 @@ class AwsContainer:
 
     def accept(self, key: str, received_at: datetime) -> Sequence[Accepted]:
         """Record the raw mail of this key in the bucket. Idempotent."""
-        return AwsIntake(self.raw_mails, self.mailroom.mailbox, self.events).take(key, received_at)
+        return AwsIntake(self.raw_mails, self.mail_deps.mailbox, self.events).take(key, received_at)
 
     def unnoted(self) -> Sequence[str]:
         """Keys of raw mails that were never recorded; each call lists on from where the last one ended."""

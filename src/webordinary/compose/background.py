@@ -85,7 +85,7 @@ def background_services(container: EmbeddedContainer, closing: ExitStack, page: 
 
     wakeups = heard(ENGINE)
     start_missing(container.workflows, container.raw_mails)
-    container.mailroom.parser.warm()
+    container.mail_deps.parser.warm()
     closing.callback(_save_counts, container.meter)
     frozen = FrozenWriters(container.db.path, config.lease_seconds, lock_folder=config.data / MIRRORS)
     return (
@@ -116,7 +116,7 @@ def traces(container: EmbeddedContainer) -> Iterator[Loop]:
 def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[Loop]:
     """One loop for each place that mail is taken from."""
     config, now = container.config, container.clock.now
-    mailbox, intake = container.mailroom.mailbox, intake_of(container)
+    mailbox, intake = container.mail_deps.mailbox, intake_of(container)
     if config.imap_host:
         source = ImapMailbox(imap_settings(config))
         closing.callback(source.close)

@@ -26,7 +26,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
 from webordinary.pool.metrics import MetricsState, Samples
 from webordinary.pool.ports import InterruptionAudit, Pool
-from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.reading import MailDeps
 from webordinary.workflow.start import Workflows
 
 if TYPE_CHECKING:  # a lambda starts without them
@@ -146,7 +146,7 @@ class Container(Protocol):
     def workers(self) -> WorkerRegistry: ...
 
     @property
-    def mailroom(self) -> Mailroom: ...
+    def mail_deps(self) -> MailDeps: ...
     @property
     def raw_mails(self) -> RawMails: ...
     @property

@@ -71,7 +71,7 @@ from webordinary.model.mail import Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.ports import DRAIN, Pool
-from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.reading import MailDeps
 
 SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
 
@@ -160,10 +160,10 @@ class EmbeddedContainer:
         return SqliteRetention(self.db, self.config.data)
 
     @cached_property
-    def mailroom(self) -> Mailroom:
+    def mail_deps(self) -> MailDeps:
         parser = ProcessParser()
         self._closing.callback(parser.close)
-        return Mailroom(
+        return MailDeps(
             raw_mails=self.raw_mails,
             parsed_mails=SqliteParsedMails(self.db),
             manifest=SqliteAttachmentManifest(self.db),
@@ -272,7 +272,7 @@ class EmbeddedContainer:
     @cached_property
     def _quota(self) -> UnadmittedQuota:
         limit = self.config.unadmitted_mail_mb * 1_000_000
-        return UnadmittedQuota(limit, self.raw_mails.unadmitted_bytes, self.mailroom.judge)
+        return UnadmittedQuota(limit, self.raw_mails.unadmitted_bytes, self.mail_deps.judge)
 
     @property
     def intake_description(self) -> str:

@@ -51,7 +51,7 @@ def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, s
     """
     from webordinary.adapters.aws.site.credentials import become_publisher  # noqa: PLC0415 - the others start without it
 
-    key, worker, room = ProjectUser.parse(event["key"]), event["worker"], services.mailroom
+    key, worker, mail_deps = ProjectUser.parse(event["key"]), event["worker"], services.mail_deps
     claim = services.pool.claims.look(key)
     if claim is None or not claim.is_held_by(worker, services.clock.now()):
         raise Permanent(f"{worker} does not hold {key}, so it gets no rights to its project")
@@ -60,9 +60,9 @@ def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, s
             continue
         if not any(map(services.executions.is_under_way, executions_of(job.job_id, job.email_id))):
             continue
-        envelope, mail, _ = room.read(job.email_id)
-        admitted = isinstance(room.judge_stored(job.email_id, envelope, mail), Admitted)
-        if admitted and any(one.key.project_id == key.project_id for one in room.entitlements(mail)):
+        envelope, mail, _ = mail_deps.read(job.email_id)
+        admitted = isinstance(mail_deps.judge_stored(job.email_id, envelope, mail), Admitted)
+        if admitted and any(one.key.project_id == key.project_id for one in mail_deps.entitlements(mail)):
             role = f"arn:aws:iam::{services.config.aws_account}:role/{names.PUBLISHER_ROLE}"
             return become_publisher(services.sts, role, key.project_id, worker)
     who = f"whose sender may change {key.project_id}"

@@ -34,7 +34,7 @@ def answering_of(
         prompt = PromptOutbox(outbox, container.transport, container.events, now)
         outbox, wake_outbox = prompt, prompt.deliver_written
     return Answering(
-        mailroom=container.mailroom,
+        mail_deps=container.mail_deps,
         outbox=outbox,
         pool=container.pool,
         dead_letters=container.dead_letters,
@@ -80,13 +80,13 @@ def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
     def came_back(email_id: str) -> None:
         if container.profile.runs_engine:
             with suppress(Permanent, ParserBusy):  # a report that cannot be read changes nothing
-                returned = container.mailroom.parser.returned(container.raw_mails.head(email_id).raw)
+                returned = container.mail_deps.parser.returned(container.raw_mails.head(email_id).raw)
                 if returned:
                     take_returned(returned, container.outbox, container.threads, events)
 
     return steps(
         Reading(
-            container.mailroom,
+            container.mail_deps,
             container.pool.jobs,
             events,
             now,

@@ -168,9 +168,14 @@ def site_work(services: Container, worker_id: str, home: Path) -> SiteJobs:
 
 def instructions_of(services: Container) -> Instructions:
     """Reads the instructions of jobs from the stored mails."""
-    room = services.mailroom
+    mail_deps = services.mail_deps
     return Instructions(
-        room.parsed_mails, room.manifest, room.threads, room.raw_mails, room.mailbox, services.pool.jobs
+        mail_deps.parsed_mails,
+        mail_deps.manifest,
+        mail_deps.threads,
+        mail_deps.raw_mails,
+        mail_deps.mailbox,
+        services.pool.jobs,
     )
 
 

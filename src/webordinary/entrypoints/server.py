@@ -89,7 +89,7 @@ def smtp_server(container: Container) -> SmtpServer:
     """The mail intake of the settings."""
     config = container.config
     settings = SmtpSettings(
-        container.mailroom.mailbox,
+        container.mail_deps.mailbox,
         config.smtp_host,
         config.smtp_port,
         config.max_mail_bytes,
@@ -105,7 +105,9 @@ def smtp_server(container: Container) -> SmtpServer:
 def push_server(container: Container) -> PushServer:
     """The intake of mails that are posted by HTTP."""
     config = container.config
-    settings = PushSettings(container.mailroom.mailbox, push_secret(config), config.max_mail_bytes, container.clock.now)
+    settings = PushSettings(
+        container.mail_deps.mailbox, push_secret(config), config.max_mail_bytes, container.clock.now
+    )
     sock = bound(config.push_host, config.push_port)
     return PushServer(PushIntake(settings, intake_of(container)), sock)
 

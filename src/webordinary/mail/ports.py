@@ -1,4 +1,4 @@
-"""What the mail room needs from the outside, in its own words."""
+"""The ports of mail: stores of mails, threads and replies, transports, parser, directory."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Console:
         )
 
     def _words_of(self, email_id: str) -> str:
-        mail = self._services.mailroom.parsed_mails.load(email_id)
+        mail = self._services.mail_deps.parsed_mails.load(email_id)
         words = " ".join(mail.text.split()) if mail else ""
         return words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + "…"
 

@@ -141,7 +141,7 @@ def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
 
     Raises Permanent where the mail was not read or the answer is empty.
     """
-    detail, mail = services.overview.mail(email_id), services.mailroom.parsed_mails.load(email_id)
+    detail, mail = services.overview.mail(email_id), services.mail_deps.parsed_mails.load(email_id)
     if mail is None or detail is None or not text.strip():
         raise Permanent(f"mail {email_id[:12]} cannot be answered: it was not read, or the answer has no words")
     now, thread = services.clock.now(), detail.summary.job.thread_id if detail.summary.job else ""
@@ -182,16 +182,16 @@ class SenderQuestions:
         """The mail that is asked about; None where the link is unknown, used or too old. Raises TooManyTries."""
         s, key, digest = self._services, f"client {network_of(client)}", digest_of_link(token)
         self._throttle.begin(key)
-        email_id = s.mailroom.confirmations.find(digest, s.clock.now()) if digest else ""
+        email_id = s.mail_deps.confirmations.find(digest, s.clock.now()) if digest else ""
         if not email_id:
             return None
         self._throttle.succeeded(key)
-        return s.mailroom.shown_whole(email_id)
+        return s.mail_deps.shown_whole(email_id)
 
     def answer(self, token: str, answer: ConfirmationAnswer) -> bool:
         """Release or drop that mail and nothing else; False where the link is worth nothing."""
         s = self._services
-        return settle_question(digest_of_link(token), answer, s.mailroom, s.events, self._released, s.clock.now())
+        return settle_question(digest_of_link(token), answer, s.mail_deps, s.events, self._released, s.clock.now())
 
     def _released(self, email_id: str) -> None:
         start_released(email_id, self._services.workflows, self._services.raw_mails)

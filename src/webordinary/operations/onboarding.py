@@ -389,7 +389,7 @@ def remove_person(
 
 
 def _asked_by(services: Container, job: Job) -> str:
-    mail = services.mailroom.parsed_mails.load(job.email_id)
+    mail = services.mail_deps.parsed_mails.load(job.email_id)
     return mail.sender.lower() if mail else ""
 
 

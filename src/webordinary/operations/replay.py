@@ -110,9 +110,9 @@ def _started(job: Job, worker: str) -> StartedJob:
 
 
 def _reply(services: Container, job: Job, settlement: Settlement) -> str:
-    mail = services.mailroom.parsed_mails.load(job.email_id)
+    mail = services.mail_deps.parsed_mails.load(job.email_id)
     if mail is None:
         return settlement.result.summary
-    lines = services.mailroom.manifest.of(job.email_id)
+    lines = services.mail_deps.manifest.of(job.email_id)
     refused = (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
     return as_text(answer_job(mail, settlement.outcome, settlement.result, refused))

@@ -44,7 +44,7 @@ from webordinary.model.projects import SenderRole
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
-from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, Mailroom
+from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, MailDeps
 from webordinary.workflow.start import BrokenExecution
 
 
@@ -97,7 +97,7 @@ class Uptime:
 class Answering:
     """Each method is one state of the workflow, idempotent, ids in and ids out."""
 
-    mailroom: Mailroom
+    mail_deps: MailDeps
     outbox: Outbox
     pool: Pool
     dead_letters: DeadLetters
@@ -117,7 +117,7 @@ class Answering:
 
     def run_command(self, payload: Payload) -> Payload:
         """`stop` ends its thread's jobs for good, `status` only looks, `remember` and `forget` keep wishes."""
-        thread = self.mailroom.threads.get(payload["threadId"])
+        thread = self.mail_deps.threads.get(payload["threadId"])
         if thread is not None and payload["command"] in (Command.REMEMBER, Command.FORGET):
             self._keep_wish(thread.key.project_id, payload["emailId"])
         if thread is None or payload["command"] != Command.STOP:
@@ -128,7 +128,7 @@ class Answering:
         return {"stopped": len(of_thread)}
 
     def _keep_wish(self, project_id: str, email_id: str) -> None:
-        mail, directory = self.mailroom.read(email_id).mail, self.mailroom.directory
+        mail, directory = self.mail_deps.read(email_id).mail, self.mail_deps.directory
         wish = wish_in(mail.text, mail.sender_name)
         for _ in range(_WISH_TRIES):
             project = directory.project(project_id)
@@ -141,7 +141,7 @@ class Answering:
 
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""
-        mail = self.mailroom.read(job.email_id).mail
+        mail = self.mail_deps.read(job.email_id).mail
         if job.held is DeferReason.LATER and job.result:
             self._tell_date(job, job.result, mail)
             return
@@ -154,7 +154,7 @@ class Answering:
         if not result.commit:
             self._write(answers.later(mail, result, when), job.email_id, mail, job.thread_id, LATER + run)
             return
-        entries = self.mailroom.entitlements(mail)
+        entries = self.mail_deps.entitlements(mail)
         role = next((one.role for one in entries if one.key.project_id == job.key.project_id), SenderRole.EDITOR)
         done = job._replace(outcome=JobOutcome.SUCCEEDED, result=replace(result, due_at=None))
         answer = answers.until(self._answer_settled(done, mail, role), when)
@@ -163,13 +163,13 @@ class Answering:
             self._ask_approver(done, mail, APPROVAL + run)
 
     def _date_of(self, job: Job) -> str:
-        project = self.mailroom.directory.project(job.key.project_id)
+        project = self.mail_deps.directory.project(job.key.project_id)
         return answers.dated(job.due_at, project.zone if project else UTC) if job.due_at else ""
 
     def tell_waiting(self, job: Job, place: int) -> None:
         """Say once that the mail waits in line; not where the customer got a mail about it before."""
         if not self.outbox.of(job.email_id):
-            mail = self.mailroom.read(job.email_id).mail
+            mail = self.mail_deps.read(job.email_id).mail
             self._write(answers.waiting(mail, place), job.email_id, mail, job.thread_id, kind=WAITING)
 
     def handle_timeout(self, payload: Payload) -> Payload:
@@ -217,8 +217,8 @@ class Answering:
         if any(entry.reply.kind == kind for entry in self.outbox.of(email_id)):
             return False
         with suppress(Permanent):  # a mail that cannot be read gets no answer
-            envelope, mail, _ = self.mailroom.read(email_id)
-            return isinstance(self.mailroom.judge_stored(email_id, envelope, mail), Admitted)
+            envelope, mail, _ = self.mail_deps.read(email_id)
+            return isinstance(self.mail_deps.judge_stored(email_id, envelope, mail), Admitted)
         return False
 
     def awaits_job(self, payload: Payload) -> bool:
@@ -249,7 +249,7 @@ class Answering:
             job = self.pool.jobs.settle_waiting(job.job_id, dead, self.now())
             with suppress(Transient, Permanent):  # only a wake-up: without it the mail is given up all the same
                 wake_for_end(job, self.pool)
-        self.mailroom.raw_mails.mark_placed(email_id)
+        self.mail_deps.raw_mails.mark_placed(email_id)
         return job
 
     def _dead_letter(self, payload: Payload, job: Job | None) -> None:
@@ -260,7 +260,7 @@ class Answering:
     def reply(self, payload: Payload) -> Payload:
         """Write the one answer of this mail; strangers and machines get none."""
         email_id = payload["emailId"]
-        envelope, mail, is_parsed = self.mailroom.read(email_id)
+        envelope, mail, is_parsed = self.mail_deps.read(email_id)
         if (payload.get("sender") or {}).get("verdict") == ASKED:
             return {"replied": self._ask_sender(email_id, mail)}
         if not self._is_admitted(payload, envelope, mail):
@@ -278,11 +278,11 @@ class Answering:
 
     def _ask_approver(self, job: Job | None, mail: ParsedMail, kind: str) -> None:
         """Show a change that its sender may not publish to the person who may, pictures and all."""
-        project = self.mailroom.directory.project(job.key.project_id) if job else None
+        project = self.mail_deps.directory.project(job.key.project_id) if job else None
         if not job or not job.result or job.result.published or not project or not project.approver:
             return
         to = replace(mail, sender=project.approver)
-        entries = self.mailroom.directory.entries(project.approver)
+        entries = self.mail_deps.directory.entries(project.approver)
         role = next((one.role for one in entries if one.key.project_id == project.project_id), SenderRole.EDITOR)
         if role.may(Command.PUBLISH):
             answer = answers.ask_approval(self._answer_settled(job, mail, role), mail)
@@ -294,10 +294,10 @@ class Answering:
             return True
         token = new_token()
         question = SenderQuestion(digest_of(token), email_id, mail.sender, self.now())
-        if not self.mailroom.confirmations.ask(question, MAX_QUESTIONS_A_DAY):
+        if not self.mail_deps.confirmations.ask(question, MAX_QUESTIONS_A_DAY):
             return False
-        shown, asked = self.mailroom.shown_whole(email_id), replace(mail, subject="Did you write this?")
-        answer_to = answer_address(self.mailroom.mailbox, token) if shown else ""
+        shown, asked = self.mail_deps.shown_whole(email_id), replace(mail, subject="Did you write this?")
+        answer_to = answer_address(self.mail_deps.mailbox, token) if shown else ""
         page = answer_page(self.public_url, token) if shown else ""
         self._write(answers.ask_sender(mail.subject, shown, page), email_id, asked, None, CONFIRM, answer_to)
         return True
@@ -314,19 +314,19 @@ class Answering:
         judged = (payload.get("sender") or {}).get("verdict")
         if judged == "admitted":
             return True
-        return isinstance(self.mailroom.judge_stored(payload["emailId"], envelope, mail), Admitted)
+        return isinstance(self.mail_deps.judge_stored(payload["emailId"], envelope, mail), Admitted)
 
     def _write(
         self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str, reply_to: str = ""
     ) -> None:
-        now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
+        now, address, thread = self.now(), self.mail_deps.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
             reply_to=reply_to, brand=self.brand,
         )  # fmt: skip
-        with self.mailroom.atomically():
+        with self.mail_deps.atomically():
             if thread_id and not self.renamed:
-                self.mailroom.threads.add_message(thread_id, reply.message_id, email_id)
+                self.mail_deps.threads.add_message(thread_id, reply.message_id, email_id)
             is_new = self.outbox.put(reply, now)
         if is_new:
             self.events.emit(Event(EventKind.REPLY_WRITTEN, email_id, data={"headline": answer.headline}))
@@ -367,15 +367,15 @@ class Answering:
             shows_cost=self.brand.shows_cost, role=role,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
-            return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
+            return replace(answer, pictures=tuple(map(self.mail_deps.blobs.get, job.result.pictures)))
         return answer
 
     def _answer_command(self, payload: Payload, mail: ParsedMail) -> Answer:
         if payload["job"]["command"] == Command.STOP:
             stopped = (payload.get("answer") or {}).get("stopped", 0)
             return answers.stopped(stopped)
-        thread = self.mailroom.threads.get(payload["job"]["threadId"])
-        project = self.mailroom.directory.project(thread.key.project_id) if thread else None
+        thread = self.mail_deps.threads.get(payload["job"]["threadId"])
+        project = self.mail_deps.directory.project(thread.key.project_id) if thread else None
         wishes = project.wishes if project else ()
         if payload["job"]["command"] in (Command.REMEMBER, Command.FORGET):
             wish = wish_in(mail.text, mail.sender_name)
@@ -384,8 +384,8 @@ class Answering:
         return answers.report_status(self._status_lines(thread.key) if thread else (), wishes)
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
-        entitled = self.mailroom.entitlements(mail)
-        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+        entitled = self.mail_deps.entitlements(mail)
+        found = identify(envelope, mail, entitled, self.mail_deps.threads, self.mail_deps.mailbox)
         if isinstance(found, Ambiguous):
             return answers.choose_project(found.project_ids, found.addresses, found.named)
         return answers.gave_up(mail)
@@ -395,7 +395,7 @@ class Answering:
         return [self._status_line(job) for job in jobs]
 
     def _status_line(self, job: Job) -> str:
-        mail = self.mailroom.parsed_mails.load(job.email_id)
+        mail = self.mail_deps.parsed_mails.load(job.email_id)
         subject = mail.subject if mail and mail.subject else "(no subject)"
         words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
         if job.result and job.held is DeferReason.LATER:
@@ -407,7 +407,7 @@ class Answering:
         return [job for job in all_open(self.pool.jobs, key) if job.thread_id == thread_id]
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
-        lines = self.mailroom.manifest.of(email_id) if mail.attachment_count else ()
+        lines = self.mail_deps.manifest.of(email_id) if mail.attachment_count else ()
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
 
 

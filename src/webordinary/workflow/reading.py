@@ -89,7 +89,7 @@ class RecentMails:
 
 
 @dataclass(frozen=True, slots=True)
-class Mailroom:
+class MailDeps:
     """The ports of the mail package, as the steps need them."""
 
     raw_mails: RawMails
@@ -151,7 +151,7 @@ class Mailroom:
 def settle_question(
     digest: str,
     answer: ConfirmationAnswer,
-    room: Mailroom,
+    mail_deps: MailDeps,
     events: Events,
     released: Callable[[str], None],
     now: datetime,
@@ -160,16 +160,16 @@ def settle_question(
 
     Safe to repeat: the token is used up last.
     """
-    held = room.confirmations.find(digest, now)
+    held = mail_deps.confirmations.find(digest, now)
     if not held or answer is ConfirmationAnswer.UNCLEAR:
         return False
-    if answer is ConfirmationAnswer.NO and room.raw_mails.drop(held):
+    if answer is ConfirmationAnswer.NO and mail_deps.raw_mails.drop(held):
         events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
-    if answer is ConfirmationAnswer.YES and room.raw_mails.release(held):
+    if answer is ConfirmationAnswer.YES and mail_deps.raw_mails.release(held):
         events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
-    if room.raw_mails.is_released(held):
+    if mail_deps.raw_mails.is_released(held):
         released(held)
-    room.confirmations.use(digest, now)
+    mail_deps.confirmations.use(digest, now)
     return True
 
 
@@ -185,7 +185,7 @@ class HourlyLimits:
 class Reading:
     """Each method is one state of the workflow, idempotent, ids in and ids out."""
 
-    mailroom: Mailroom
+    mail_deps: MailDeps
     jobs: Jobs
     events: Events
     now: Callable[[], datetime]
@@ -205,42 +205,42 @@ class Reading:
         if self.began:
             self.began(email_id)
         if payload.get("redrive", 0):  # executions that began with an earlier workflow file name none
-            self.mailroom.raw_mails.reconsider(email_id)
-        outlined = self.mailroom.read_outline(email_id)
-        if is_answer(self.mailroom.mailbox, outlined.envelope.recipient):
+            self.mail_deps.raw_mails.reconsider(email_id)
+        outlined = self.mail_deps.read_outline(email_id)
+        if is_answer(self.mail_deps.mailbox, outlined.envelope.recipient):
             return {"verdict": self._answers(email_id, outlined)}
-        verdict = self.mailroom.judge_stored(email_id, outlined.envelope, outlined.mail)
+        verdict = self.mail_deps.judge_stored(email_id, outlined.envelope, outlined.mail)
         if isinstance(verdict, Admitted):
             return {"verdict": "admitted"}
         word = self._stopped(email_id, verdict)
         if outlined.mail.automatic or not outlined.envelope.mail_from:
             self.came_back(email_id)
-        asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mailroom.entitlements(outlined.mail))
+        asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mail_deps.entitlements(outlined.mail))
         return {"verdict": ASKED if asks else word}
 
     def _answers(self, email_id: str, outlined: ReadMail) -> str:
         """A mail to the address of a question counts while its token is valid, if a person wrote it."""
-        digest = digest_in(self.mailroom.mailbox, outlined.envelope.recipient)
+        digest = digest_in(self.mail_deps.mailbox, outlined.envelope.recipient)
         if outlined.mail.automatic or not outlined.envelope.mail_from:
             return self._stopped(email_id, Refused("a machine answered the question whether a mail is the sender's"))
-        if not digest or not self.mailroom.confirmations.find(digest, self.now()):
+        if not digest or not self.mail_deps.confirmations.find(digest, self.now()):
             return self._stopped(email_id, Refused("no question waits for this answer: it was answered, or is too old"))
         return CONFIRMING
 
     def parse_email(self, payload: Payload) -> Payload:
         """Read the mail once and keep what it says; raises Unparseable."""
         email_id = payload["emailId"]
-        room, email = self.mailroom, self.mailroom.raw_mails.load(email_id)
-        mail = room.parser.parse(email.raw)
-        room.parsed_mails.save(email_id, mail, self.now())
-        room.recent.add(email_id, ReadMail(email.envelope, mail))
+        mail_deps, email = self.mail_deps, self.mail_deps.raw_mails.load(email_id)
+        mail = mail_deps.parser.parse(email.raw)
+        mail_deps.parsed_mails.save(email_id, mail, self.now())
+        mail_deps.recent.add(email_id, ReadMail(email.envelope, mail))
         self.events.emit(Event(EventKind.MAIL_PARSED, email_id, data={"command": str(mail.command)}))
         # One item for all files: the mail is taken apart once.
         return {"attachments": [{"emailId": email_id}] if mail.attachment_count else []}
 
     def _stopped(self, email_id: str, verdict: AwaitsConfirmation | Refused) -> str:
         """It goes no further; the verdict in a word."""
-        self.mailroom.raw_mails.mark_placed(email_id, verdict)
+        self.mail_deps.raw_mails.mark_placed(email_id, verdict)
         kind = EventKind.MAIL_HELD if isinstance(verdict, AwaitsConfirmation) else EventKind.MAIL_REFUSED
         self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
         return verdict.word
@@ -248,39 +248,39 @@ class Reading:
     def identify_project_user(self, payload: Payload) -> Payload:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
-        envelope, mail, _ = self.mailroom.read(email_id)
-        if is_answer(self.mailroom.mailbox, envelope.recipient):
+        envelope, mail, _ = self.mail_deps.read(email_id)
+        if is_answer(self.mail_deps.mailbox, envelope.recipient):
             return {"route": self._confirm(email_id, envelope, mail)}
         # Executions that began with the first workflow file name no retries, and would not wait.
         self._after_earlier_mails(email_id, envelope, payload.get("retries", MAX_WAITS))
-        entitled = self.mailroom.entitlements(mail)
+        entitled = self.mail_deps.entitlements(mail)
         if not entitled:  # AuthenticateSender admitted the mail, so its sender was removed since
             return {"route": self._stopped(email_id, not_entitled(mail))}
-        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+        found = identify(envelope, mail, entitled, self.mail_deps.threads, self.mail_deps.mailbox)
         if isinstance(found, Ambiguous):
-            self.mailroom.raw_mails.mark_placed(email_id)
+            self.mail_deps.raw_mails.mark_placed(email_id)
             return {"route": "ask"}
         role = next(one.role for one in entitled if one.key.project_id == found.thread.key.project_id)
-        with self.mailroom.atomically():
+        with self.mail_deps.atomically():
             return self._place(payload, found.thread, mail, role)
 
     def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
         """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
-        digest, answer = digest_in(self.mailroom.mailbox, envelope.recipient), answer_in(mail.text)
-        self.mailroom.raw_mails.mark_placed(email_id)
-        settle_question(digest, answer, self.mailroom, self.events, self.released, self.now())
+        digest, answer = digest_in(self.mail_deps.mailbox, envelope.recipient), answer_in(mail.text)
+        self.mail_deps.raw_mails.mark_placed(email_id)
+        settle_question(digest, answer, self.mail_deps, self.events, self.released, self.now())
         return CONFIRMED
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:
         """Raise EarlierMailFirst while an earlier mail is on its way; a stuck one has a limited time."""
         since = envelope.received_at - EARLIER_MAILS
-        if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email_id, since):
+        if retries < MAX_WAITS and self.mail_deps.raw_mails.waits_for_earlier(email_id, since):
             raise EarlierMailFirst(f"{envelope.mail_from}: an earlier mail is still being read")
 
     def _place(self, payload: Payload, thread: Thread, mail: ParsedMail, role: SenderRole) -> Payload:
         """File the mail under its thread and record its job, if it needs one."""
-        email_id, room = payload["emailId"], self.mailroom
-        thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
+        email_id, mail_deps = payload["emailId"], self.mail_deps
+        thread = mail_deps.threads.record(thread, mail.message_id, self.now(), email_id)
         if (
             role is SenderRole.PUBLISHER
             and mail.command is Command.EDIT
@@ -288,10 +288,10 @@ class Reading:
         ):
             mail = replace(mail, command=Command.PUBLISH)
         if not role.may(mail.command):
-            room.raw_mails.mark_placed(email_id)
+            mail_deps.raw_mails.mark_placed(email_id)
             return {"route": NOT_THEIRS, "threadId": thread.thread_id}
         if mail.command not in QUEUED_COMMANDS:
-            room.raw_mails.mark_placed(email_id)
+            mail_deps.raw_mails.mark_placed(email_id)
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
         redrive = payload.get("redrive", 0)
         new = NewJob(job_id_of(email_id, redrive), thread.key, thread.thread_id, email_id, mail.command)
@@ -304,7 +304,7 @@ class Reading:
         except HourlyLimitReached as reached:
             self._stopped(email_id, Refused(str(reached)))
             return {"route": LIMITED, "key": thread.key.text}
-        room.raw_mails.mark_placed(email_id)
+        mail_deps.raw_mails.mark_placed(email_id)
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": job.key.text, "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
@@ -321,7 +321,7 @@ class Reading:
         return self.jobs.record(new, self.now(), ready=ready, hourly_limit=limit * COMMANDS_BEYOND)
 
     def _answers_question(self, mail: ParsedMail) -> bool:
-        answered = self.mailroom.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))
+        answered = self.mail_deps.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))
         job = self.jobs.get(job_id_of(answered)) if answered else None
         return bool(job and job.result and job.result.question)
 
@@ -333,13 +333,13 @@ class Reading:
             (f"domain {domain}", self.limits.domain_mails),
         )
         for scope, limit in scopes:
-            if limit and not self.mailroom.rates.admit(scope, email_id, limit, self.now()):
+            if limit and not self.mail_deps.rates.admit(scope, email_id, limit, self.now()):
                 return f"{scope}: more than {limit} mails came within this hour (settings hourly_…_mails)"
         return ""
 
     def store_attachment(self, payload: Payload) -> Payload:
         """Keep the files of the mail, each or the reason why not."""
-        email_id, room = payload["emailId"], self.mailroom
-        files = room.parser.files(room.raw_mails.load(email_id).raw)
-        store_attachments(email_id, files, room.blobs, room.manifest, self.events)
+        email_id, mail_deps = payload["emailId"], self.mail_deps
+        files = mail_deps.parser.files(mail_deps.raw_mails.load(email_id).raw)
+        store_attachments(email_id, files, mail_deps.blobs, mail_deps.manifest, self.events)
         return {}

@@ -58,7 +58,7 @@ from webordinary.model.projects import Project, Sender
 from webordinary.pool.ports import QUEUED, Pool
 from webordinary.pool.reconciler import deliver_callback
 from webordinary.workflow.definition import for_aws
-from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.reading import MailDeps
 from webordinary.workflow.start import BrokenExecution
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
@@ -232,14 +232,14 @@ class LambdaHarness:
         self.executions = executions
 
     def services(self, events: Events) -> AwsContainer:
-        mailroom = Mailroom(
+        mail_deps = MailDeps(
             self.inbox, self.parsed, self.manifest, self.blobs, self.threads, self.directory,
             InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX), self.confirmations, self.rates,
         )  # fmt: skip
         config = Config(backend="aws", aws_account=ACCOUNT, aws_region="us-east-1", mailbox=MAILBOX, hourly_mails=0)
         container = AwsContainer(config, events=events)
         vars(container).update(  # before first use, in the place of what AWS would answer
-            clock=self, mailroom=mailroom, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
+            clock=self, mail_deps=mail_deps, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
             interruptions=self.interruptions, dead_letters=self.dead_letters, outbox=self.outbox,
             transport=self.post, workflows=self.workflows, executions=self.workflows,
             job_table=Anywhere(), sts=self.sts, unnoted=self.unnoted, reconciler_progress=KeptProgress(),

@@ -66,10 +66,10 @@ def test_authenticate_sender_judges_by_the_directory(
 def test_parse_email_keeps_the_first_reading(harness: EmbeddedHarness, steps: Mapping[str, Step]) -> None:
     email_id = harness.accept("Change the title to Spring Sale")
     assert steps["ParseEmail"]({"emailId": email_id}) == {"attachments": []}
-    first = harness.services.mailroom.read(email_id)
+    first = harness.services.mail_deps.read(email_id)
     steps["ParseEmail"]({"emailId": email_id})
     assert first.is_parsed
-    assert harness.services.mailroom.read(email_id) == first
+    assert harness.services.mail_deps.read(email_id) == first
 
 
 def test_identify_records_one_job_however_often_it_is_called(

@@ -198,7 +198,7 @@ def _accepted(args: argparse.Namespace) -> str:
     if not raw.strip():
         raise CommandFailed("standard input is empty", "pass the mail there")
     with open_container(config) as container:
-        mailbox = container.mailroom.mailbox
+        mailbox = container.mail_deps.mailbox
         if args.to and not mailbox.accepts(args.to):
             raise _Refused(NO_SUCH_MAILBOX, f"no such mailbox here: write to {mailbox.address}")
         lines = with_crlf(_without_from_line(raw))

@@ -111,7 +111,7 @@ def _call(function: Function, services: AwsContainer) -> Call:
     if not function.steps:
         return _OTHERS[function.name](services)
     if function.steps[0] in PARSING_STEPS:
-        services.mailroom.parser.warm()
+        services.mail_deps.parser.warm()
     steps = steps_of(services, answering_of(services))
     calls = {step: partial(_placed, steps[step], services, settled=step == "Reply") for step in function.steps}
     first = calls[function.steps[0]]
