@@ -45,7 +45,10 @@ class _Xdist:
     def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
         from tests.scheduling import Together
 
-        return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
+        if config.getvalue("dist") != "loadgroup":
+            return None
+        config.option.loadscopereorder = False  # the order is that of `pytest_collection_modifyitems`
+        return Together(config, log)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -70,7 +73,8 @@ def pytest_collection_finish() -> None:
 
 def _length(item: pytest.Item) -> tuple[float, bool]:
     mark = item.get_closest_marker("timeout")
-    return float(mark.args[0]) if mark else 0.0, item.get_closest_marker("slow") is not None
+    is_long = any(item.get_closest_marker(name) for name in ("slow", "xdist_group"))
+    return float(mark.args[0]) if mark else 0.0, is_long
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

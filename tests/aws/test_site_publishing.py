@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
+from tests.harness.sample_project import SampleProject
 
 needs_extra("boto3", "aws")
 
@@ -16,7 +17,6 @@ from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_bucket import Requests, SiteBucket, clients_of, fill  # noqa: E402
 from tests.harness.stores import LeasesOfRunningJobs  # noqa: E402
-from tests.integration.amelia import Amelia  # noqa: E402
 from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
@@ -162,7 +162,7 @@ def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: Si
 def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_the_public_bucket(
     world: SiteBucket, tmp_path: Path
 ) -> None:
-    amelia = Amelia(tmp_path / "amelia")
+    amelia = SampleProject(tmp_path / "amelia")
 
     def send(text: str, job_id: str, command: Command = Command.EDIT, **about: object) -> None:
         deps = replace(amelia.deps(), releases=world.worker())  # none of them has built what another shows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.integration.test_site_job import TITLE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.files.stores import LOG_BYTES, FolderBuildLogs
@@ -51,11 +51,11 @@ class Asked(BuiltinAgent):
 
 
 @pytest.fixture
-def amelia(tmp_path: Path) -> Amelia:
-    return Amelia(tmp_path)
+def amelia(tmp_path: Path) -> SampleProject:
+    return SampleProject(tmp_path)
 
 
-def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> None:
+def test_what_a_build_said_is_kept_by_job(amelia: SampleProject, tmp_path: Path) -> None:
     logs = FolderBuildLogs(tmp_path / "builds")
     built = Building(lambda tree: Built(1, "npm", "built in 3 s\n"))
     amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), builders={"npm": built}, build_logs=logs))
@@ -64,7 +64,7 @@ def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> Non
     assert logs.of("../../etc/passwd") == ""
 
 
-def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_path: Path) -> None:
+def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: SampleProject, tmp_path: Path) -> None:
     logs, agent = FolderBuildLogs(tmp_path / "builds"), Asked()
     amelia.send("change the homepage title to Autumn Sale", "job-1")
     deps = replace(amelia.deps(), builders={"npm": FAILING}, build_logs=logs, agents={"builtin": agent})
@@ -78,7 +78,7 @@ def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_
     assert amelia.heard.kinds().count("SiteNotBuilt") == 2
 
 
-def test_a_customer_is_not_blamed_for_a_site_that_was_never_built(amelia: Amelia) -> None:
+def test_a_customer_is_not_blamed_for_a_site_that_was_never_built(amelia: SampleProject) -> None:
     settled = amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), builders={"npm": FAILING}))
     assert settled.outcome is JobOutcome.FAILED
     assert "the fault is not in your change" in settled.result.summary
@@ -86,7 +86,7 @@ def test_a_customer_is_not_blamed_for_a_site_that_was_never_built(amelia: Amelia
     assert settled.result.error == "the oven is cold\n"
 
 
-def test_what_no_change_can_mend_is_not_tried_again(amelia: Amelia) -> None:
+def test_what_no_change_can_mend_is_not_tried_again(amelia: SampleProject) -> None:
     agent = Asked()
     missing = Building(lambda tree: BuildFailed("npm is not installed.", mendable=False))
     settled = amelia.send(

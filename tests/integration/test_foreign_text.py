@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.sample_project import SampleProject
 from tests.harness.site import SiteHarness, open_site_harness
-from tests.integration.amelia import Amelia
 from tests.integration.test_cli_project import add
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed
@@ -47,7 +47,7 @@ def _writes(name: bytes, content: bytes) -> Callable[[Path], object]:
     return write
 
 
-def _kit(amelia: Amelia, agent: Doing) -> JobDeps:
+def _kit(amelia: SampleProject, agent: Doing) -> JobDeps:
     return replace(amelia.deps(), agents={"builtin": agent})
 
 
@@ -61,7 +61,7 @@ def _commit_by_hand(repository: Path, name: bytes, content: bytes, scratch: Path
 
 
 def test_a_file_whose_name_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
-    amelia = Amelia(tmp_path)
+    amelia = SampleProject(tmp_path)
     settled = amelia.send("add a page", "job-1", deps=_kit(amelia, Doing(_writes(CAFE, b"Coffee"))))
     assert settled.outcome is JobOutcome.FAILED
     assert "no address could lead to caf?.html: its name is not written in UTF-8" in settled.result.summary
@@ -80,7 +80,7 @@ def test_a_file_whose_name_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> N
 def test_whatever_attributes_a_tree_has_files_are_stored_and_shown_byte_by_byte(
     tmp_path: Path, attributes: bytes
 ) -> None:
-    amelia = Amelia(tmp_path)
+    amelia = SampleProject(tmp_path)
     page = b"one\r\ntwo\n$Id$ \xc3\xa9\xff\n"
 
     def write(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_whatever_attributes_a_tree_has_files_are_stored_and_shown_byte_by_byte(
 
 
 def test_a_repository_that_an_agent_makes_inside_the_site_becomes_plain_files(tmp_path: Path) -> None:
-    amelia = Amelia(tmp_path)
+    amelia = SampleProject(tmp_path)
 
     def blog(folder: Path) -> None:
         subprocess.run(["git", "init", "-q", str(folder / "blog")], check=True)
@@ -110,7 +110,7 @@ def test_a_repository_that_an_agent_makes_inside_the_site_becomes_plain_files(tm
 
 
 def test_a_name_that_git_does_not_store_is_refused_in_words(tmp_path: Path) -> None:
-    amelia = Amelia(tmp_path)
+    amelia = SampleProject(tmp_path)
     agent = Doing(lambda folder: (folder / ".gitmodules").symlink_to("index.html"))
     settled = amelia.send("add it", "job-1", deps=_kit(amelia, agent))
     assert settled.outcome is JobOutcome.FAILED
@@ -119,7 +119,7 @@ def test_a_name_that_git_does_not_store_is_refused_in_words(tmp_path: Path) -> N
 
 
 def test_a_name_of_old_that_is_not_utf_8_harms_nobody_and_can_be_taken_away(tmp_path: Path) -> None:
-    amelia = Amelia(tmp_path)
+    amelia = SampleProject(tmp_path)
     _commit_by_hand(amelia.origin, CAFE, b"<title>Coffee</title>", tmp_path)
     settled = amelia.send(TITLE, "job-1")
     assert settled.outcome is JobOutcome.SUCCEEDED

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.integration.test_git_workspace import OriginWithWorkers, changed
 from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache, command
@@ -72,7 +72,7 @@ def test_an_object_that_would_fill_the_memory_ends_git_and_not_the_machine(
 
 
 def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> None:
-    amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, LARGEST_FILE_BYTES + 2])
+    amelia, agent = SampleProject(tmp_path), Filming([LARGEST_FILE_BYTES + 1, LARGEST_FILE_BYTES + 2])
     settled = amelia.send("add my film", "job-1", deps=replace(amelia.deps(), agents={"builtin": agent}))
     assert settled.outcome is JobOutcome.FAILED
     assert "film.mp4 has 50 MB, and files over 50 MB cannot be part of the site" in settled.result.summary
@@ -83,7 +83,7 @@ def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> Non
 
 
 def test_an_agent_that_hears_of_it_can_do_better(tmp_path: Path) -> None:
-    amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, 1000])
+    amelia, agent = SampleProject(tmp_path), Filming([LARGEST_FILE_BYTES + 1, 1000])
     settled = amelia.send("add my film", "job-1", deps=replace(amelia.deps(), agents={"builtin": agent}))
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("film.mp4",)
@@ -105,7 +105,7 @@ def test_a_repository_with_a_submodule_is_refused_at_onboarding_and_by_the_worke
     person_commits(world, ["submodule", "add", "-q", str(world.origin), "theme"])
     with pytest.raises(Permanent, match="theme is a submodule: put its files into"):
         origins(world).check(world.project)
-    amelia = Amelia(world.folder / "sample")
+    amelia = SampleProject(world.folder / "sample")
     amelia.project, amelia.origin = world.project, world.origin
     with pytest.raises(Permanent, match="theme is a submodule"):
         amelia.send("change the homepage title to Spring Sale", "job-1")
@@ -121,7 +121,7 @@ def test_a_repository_with_lfs_is_refused_at_onboarding_and_by_the_worker(world:
         subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
     with pytest.raises(Permanent, match=r"pictures/\.gitattributes sends files to Git LFS"):
         origins(world).check(world.project)
-    amelia = Amelia(world.folder / "sample")
+    amelia = SampleProject(world.folder / "sample")
     amelia.project, amelia.origin = world.project, world.origin
     with pytest.raises(Permanent, match="Git LFS"):
         amelia.send("change the homepage title to Spring Sale", "job-1")

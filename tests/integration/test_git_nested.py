@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import Checkout
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.integration.test_foreign_text import Doing
 from tests.integration.test_git_workspace import BRANCH, OriginWithWorkers, changed, commit_by_hand
 from tests.integration.test_site_job import TITLE
@@ -61,7 +61,7 @@ def plant(folder: Path, canary: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["refs/heads/main", BRANCH])
 def test_a_submodule_is_refused_before_an_agent_runs(tmp_path: Path, ref: str) -> None:
-    amelia, asked = Amelia(tmp_path), list[Path]()
+    amelia, asked = SampleProject(tmp_path), list[Path]()
     deps = replace(amelia.deps(), agents={"builtin": Doing(asked.append)})
     amelia.send("look", "job-1", deps=deps)
     assert len(asked) == 1

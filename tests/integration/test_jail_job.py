@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.targets import GIT_ATTACKS, Attack, AttackTargets, house, working_jail
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.integration.test_site_job import TITLE
 from tests.unit.jobs.fixtures import SCOTT
 from webordinary.adapters.agents.command import CommandAgent
@@ -34,7 +34,7 @@ class Victim:
     """The sample site with an agent that turns on it."""
 
     def __init__(self, folder: Path, defended: AttackTargets) -> None:
-        self.amelia, self.defended = Amelia(folder), defended
+        self.amelia, self.defended = SampleProject(folder), defended
         self.programs = SandboxedPrograms(working_jail(folder / "scratch"))
         self.deps = self.amelia.deps()  # one for all mails: the workspace goes on
         self.tree = folder / "w-1" / SCOTT.project_id / SCOTT.user_id / "tree"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.any_port import AnyPort
 from tests.fakes.cancel_token import FakeCancelToken
-from tests.integration.amelia import Amelia, EndsWith
+from tests.harness.sample_project import EndsWith, SampleProject
 from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
@@ -47,17 +47,17 @@ NEW_THREAD = "c" * 16
 
 
 @pytest.fixture
-def amelia(tmp_path: Path) -> Amelia:
-    return Amelia(tmp_path)
+def amelia(tmp_path: Path) -> SampleProject:
+    return SampleProject(tmp_path)
 
 
-def publish(amelia: Amelia, job_id: str, named: str = "", **about: object) -> JobResult:
+def publish(amelia: SampleProject, job_id: str, named: str = "", **about: object) -> JobResult:
     settled = amelia.send("publish", job_id, command=Command.PUBLISH, named=named, **about)  # type: ignore[arg-type]
     assert settled.outcome is JobOutcome.SUCCEEDED, settled
     return settled.result
 
 
-def public(amelia: Amelia, name: str = "index.html") -> str:
+def public(amelia: SampleProject, name: str = "index.html") -> str:
     """The public page; what it shows is the newest commit of live."""
     current = amelia.releases.current("amelia", Stage.PUBLIC)
     assert current is not None
@@ -65,11 +65,13 @@ def public(amelia: Amelia, name: str = "index.html") -> str:
     return amelia.page(name, Stage.PUBLIC)
 
 
-def jobs_on_live(amelia: Amelia) -> list[str]:
+def jobs_on_live(amelia: SampleProject) -> list[str]:
     return amelia.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main..live").split()
 
 
-def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_the_public_site(amelia: Amelia) -> None:
+def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_the_public_site(
+    amelia: SampleProject,
+) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     result = publish(amelia, "job-3")
@@ -87,7 +89,7 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
 
 
 def test_a_yes_publishes_the_change_that_it_answers_and_nothing_that_another_person_slipped_in_since(
-    amelia: Amelia,
+    amelia: SampleProject,
 ) -> None:
     for number, text in enumerate((TITLE, ABOUT), 1):
         amelia.send(text, f"job-{number}")
@@ -100,7 +102,9 @@ def test_a_yes_publishes_the_change_that_it_answers_and_nothing_that_another_per
     assert second.waiting == ()
 
 
-def test_a_button_that_is_pressed_again_publishes_nothing_that_another_person_slipped_in_since(amelia: Amelia) -> None:
+def test_a_button_that_is_pressed_again_publishes_nothing_that_another_person_slipped_in_since(
+    amelia: SampleProject,
+) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2", answers="job-1", sender="owner@example.com")
     amelia.send(ABOUT, "job-3")
@@ -117,7 +121,7 @@ def test_a_button_that_is_pressed_again_publishes_nothing_that_another_person_sl
     ids=["their own later change", "another mail of the conversation", "no answer"],
 )
 def test_a_publish_brings_the_whole_conversation_where_nothing_was_slipped_in(
-    amelia: Amelia, about: dict[str, str]
+    amelia: SampleProject, about: dict[str, str]
 ) -> None:
     for number, text in enumerate((TITLE, ABOUT), 1):
         amelia.send(text, f"job-{number}")
@@ -125,7 +129,7 @@ def test_a_publish_brings_the_whole_conversation_where_nothing_was_slipped_in(
     assert "Who we are" in public(amelia, "about.html")
 
 
-def test_publish_all_brings_everything(amelia: Amelia) -> None:
+def test_publish_all_brings_everything(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     result = publish(amelia, "job-3", "all")
@@ -135,7 +139,7 @@ def test_publish_all_brings_everything(amelia: Amelia) -> None:
     assert amelia.git("rev-parse", "live^{tree}") == amelia.git("rev-parse", "main^{tree}")
 
 
-def test_what_was_published_before_the_two_lines_stays_public_and_live_begins_there(amelia: Amelia) -> None:
+def test_what_was_published_before_the_two_lines_stays_public_and_live_begins_there(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     head = amelia.git("rev-parse", "main")
     shown = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1, head)
@@ -148,7 +152,7 @@ def test_what_was_published_before_the_two_lines_stays_public_and_live_begins_th
     assert "Who we are" not in public(amelia, "about.html")
 
 
-def test_a_public_release_whose_commit_is_gone_is_for_the_operator_to_mend(amelia: Amelia) -> None:
+def test_a_public_release_whose_commit_is_gone_is_for_the_operator_to_mend(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     shown = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1, "f" * 40)
     assert shown
@@ -160,7 +164,7 @@ def test_a_public_release_whose_commit_is_gone_is_for_the_operator_to_mend(ameli
     assert "<h1>Spring Sale</h1>" in public(amelia)
 
 
-def test_changes_that_cannot_be_separated_are_asked_about_and_published_together(amelia: Amelia) -> None:
+def test_changes_that_cannot_be_separated_are_asked_about_and_published_together(amelia: SampleProject) -> None:
     amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(ABOUT, "job-2", key=ZOE, thread=NEW_THREAD)
     amelia.send("change the homepage title to Winter", "job-3")
@@ -177,7 +181,7 @@ def test_changes_that_cannot_be_separated_are_asked_about_and_published_together
     assert len(both.waiting) == 1
 
 
-def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everything(amelia: Amelia) -> None:
+def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everything(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1")
     work = amelia.folder / "developer"
     amelia.git("clone", "-q", str(amelia.origin), str(work))
@@ -199,7 +203,7 @@ def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everythi
     assert "Look in" in public(amelia)
 
 
-def test_changes_that_end_where_they_began_are_not_told_as_published_by_another(amelia: Amelia) -> None:
+def test_changes_that_end_where_they_began_are_not_told_as_published_by_another(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     amelia.send("change “See what is new” to “See more”", "job-3", key=ZOE, thread=OTHER_THREAD)
@@ -208,7 +212,9 @@ def test_changes_that_end_where_they_began_are_not_told_as_published_by_another(
     assert (result.summary, result.published, len(result.waiting)) == (NOTHING_WAITS, (), 2)
 
 
-def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sender_that_waits(amelia: Amelia) -> None:
+def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sender_that_waits(
+    amelia: SampleProject,
+) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2", thread=NEW_THREAD)
     assert "<h1>Spring Sale</h1>" in public(amelia)
@@ -221,7 +227,7 @@ def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sen
     assert publish(amelia, "job-6", thread="e" * 16, key=ZOE).question, "nothing of it is hers"
 
 
-def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(amelia: Amelia) -> None:
+def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     amelia.send(ABOUT, "job-3")
@@ -240,7 +246,7 @@ def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(am
     assert publish(amelia, "job-7").published == ()
 
 
-def test_an_undo_that_cannot_be_separated_on_live_says_that_it_is_still_public(amelia: Amelia) -> None:
+def test_an_undo_that_cannot_be_separated_on_live_says_that_it_is_still_public(amelia: SampleProject) -> None:
     amelia.send("change “See what is new” to “See more”", "job-1")
     publish(amelia, "job-2")
     amelia.send("change “See more” to “See it all”", "job-3", key=ZOE, thread=OTHER_THREAD)
@@ -255,7 +261,7 @@ def test_an_undo_that_cannot_be_separated_on_live_says_that_it_is_still_public(a
     assert "See what is new" in public(amelia)
 
 
-def without_live(amelia: Amelia) -> JobDeps:
+def without_live(amelia: SampleProject) -> JobDeps:
     """A worker of the earlier version, which undid a change on the edit site only."""
     deps = amelia.deps()
 
@@ -269,7 +275,7 @@ def without_live(amelia: Amelia) -> JobDeps:
     return replace(deps, live=NothingPublic())  # type: ignore[arg-type]
 
 
-def test_a_site_that_does_not_build_from_live_stays_as_it_was(amelia: Amelia) -> None:
+def test_a_site_that_does_not_build_from_live_stays_as_it_was(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     amelia.send(ABOUT, "job-3")
@@ -282,7 +288,7 @@ def test_a_site_that_does_not_build_from_live_stays_as_it_was(amelia: Amelia) ->
     assert "Who we are" not in public(amelia, "about.html")
 
 
-def test_a_rollback_of_the_public_site_takes_live_along_and_a_publish_brings_it_again(amelia: Amelia) -> None:
+def test_a_rollback_of_the_public_site_takes_live_along_and_a_publish_brings_it_again(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     amelia.send(ABOUT, "job-3", thread=OTHER_THREAD)
@@ -303,7 +309,7 @@ def test_a_rollback_of_the_public_site_takes_live_along_and_a_publish_brings_it_
     assert "Who we are" in public(amelia, "about.html")
 
 
-def test_what_was_undone_or_rolled_back_on_the_edit_site_is_not_published(amelia: Amelia) -> None:
+def test_what_was_undone_or_rolled_back_on_the_edit_site_is_not_published(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     amelia.send(ABOUT, "job-2", thread=OTHER_THREAD)
     amelia.send("change “See what is new” to “See more”", "job-3")
@@ -331,7 +337,9 @@ def crashing(deps: JobDeps, count: list[int], at: int, ports: Sequence[str] = PO
 
 
 @pytest.mark.parametrize("crash_at", range(1, CALLS))
-def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release(amelia: Amelia, crash_at: int) -> None:
+def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release(
+    amelia: SampleProject, crash_at: int
+) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     with suppress(Crash):
@@ -346,7 +354,7 @@ def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release
 
 
 @pytest.mark.parametrize("crash_at", range(10, UNDO_CALLS))
-def test_a_crash_at_any_step_of_an_undo_takes_it_back_once_on_both_lines(amelia: Amelia, crash_at: int) -> None:
+def test_a_crash_at_any_step_of_an_undo_takes_it_back_once_on_both_lines(amelia: SampleProject, crash_at: int) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     deps = crashing(amelia.deps(), [0], crash_at, (*PORTS, "main"))
@@ -361,7 +369,7 @@ def test_a_crash_at_any_step_of_an_undo_takes_it_back_once_on_both_lines(amelia:
     amelia.check()
 
 
-def test_all_steps_are_crashed_by_the_tests_above(amelia: Amelia) -> None:
+def test_all_steps_are_crashed_by_the_tests_above(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     count = [0]
     publish(amelia, "job-2", deps=crashing(amelia.deps(), count, 1_000))
@@ -373,7 +381,7 @@ def test_all_steps_are_crashed_by_the_tests_above(amelia: Amelia) -> None:
 
 @pytest.mark.parametrize(("port", "calls"), [("main", 2), ("main", 3), ("live", 1), ("live", 4)])
 def test_an_edit_that_ends_with_an_undo_takes_it_back_on_both_lines_after_a_crash(
-    amelia: Amelia, port: str, calls: int
+    amelia: SampleProject, port: str, calls: int
 ) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
@@ -389,7 +397,7 @@ def test_an_edit_that_ends_with_an_undo_takes_it_back_on_both_lines_after_a_cras
     assert "Spring Sale" not in public(amelia)
 
 
-def test_a_change_on_main_that_does_not_build_any_more_is_not_told_as_left_out(amelia: Amelia) -> None:
+def test_a_change_on_main_that_does_not_build_any_more_is_not_told_as_left_out(amelia: SampleProject) -> None:
     deps = amelia.deps()
     dying: Any = CrashingBefore(deps.main, [0], 3, after=True)  # enter, join, push
     with pytest.raises(Crash):
@@ -420,7 +428,7 @@ class Unbuildable(PlainFiles):
 
 
 def found(
-    amelia: Amelia, job_id: str, worker: str, fence: int, command: Command = Command.PUBLISH
+    amelia: SampleProject, job_id: str, worker: str, fence: int, command: Command = Command.PUBLISH
 ) -> Settlement | None:
     """What a worker that took the job over finds of an earlier attempt."""
     mail = Instruction("publish", "", "scott@example.com", command)
@@ -430,7 +438,9 @@ def found(
 
 
 @pytest.mark.parametrize("command", [Command.PUBLISH, Command.EDIT])
-def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia, command: Command) -> None:
+def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(
+    amelia: SampleProject, command: Command
+) -> None:
     amelia.send(TITLE, "job-1")
     assert found(amelia, "job-2", "w-2", 10, command) is None, "nothing is public yet"
     deps = replace(amelia.deps(), agents={"builtin": EndsWith(Command.PUBLISH)})
@@ -448,7 +458,7 @@ def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia:
 
 @pytest.mark.parametrize(("calls", "published"), [(1, False), (3, True)])  # of live: compare, bring, push
 def test_a_mail_that_was_stopped_begins_no_publication_and_completes_one(
-    amelia: Amelia, calls: int, published: bool
+    amelia: SampleProject, calls: int, published: bool
 ) -> None:
     wish = f"{TITLE.replace('Spring Sale', '“Spring Sale”')} and publish it"
     deps = amelia.deps()
@@ -468,7 +478,7 @@ def test_a_mail_that_was_stopped_begins_no_publication_and_completes_one(
     assert (amelia.releases.current("amelia", Stage.PUBLIC) is not None) is published
 
 
-def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: Amelia) -> None:
+def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     deps = amelia.deps()
 
@@ -491,7 +501,9 @@ def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia:
     assert "<h1>Spring Sale</h1>" in public(amelia)
 
 
-def test_a_repository_whose_main_branch_is_named_live_has_another_name_for_the_public_line(amelia: Amelia) -> None:
+def test_a_repository_whose_main_branch_is_named_live_has_another_name_for_the_public_line(
+    amelia: SampleProject,
+) -> None:
     amelia.git("branch", "-m", "main", "live")
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
@@ -503,12 +515,12 @@ def test_a_repository_whose_main_branch_is_named_live_has_another_name_for_the_p
 PREVIEW = Stage.of_thread(THREAD)
 
 
-def shown_files(amelia: Amelia, stage: Stage) -> dict[str, str]:
+def shown_files(amelia: SampleProject, stage: Stage) -> dict[str, str]:
     """The digest of each file that a site shows."""
     return {path: mark.digest for path, mark in manifest_of(amelia.releases.current("amelia", stage)).items()}
 
 
-def test_the_preview_of_a_conversation_shows_exactly_what_publish_then_makes(amelia: Amelia) -> None:
+def test_the_preview_of_a_conversation_shows_exactly_what_publish_then_makes(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     result = amelia.send(TITLE, "job-2").result
     assert result.preview == f"http://t-{THREAD}.amelia.localhost/"
@@ -521,7 +533,7 @@ def test_the_preview_of_a_conversation_shows_exactly_what_publish_then_makes(ame
     assert amelia.releases.current("amelia", PREVIEW) is None, "nothing of the conversation waits any more"
 
 
-def test_a_publish_that_answers_an_earlier_mail_keeps_the_preview_of_what_still_waits(amelia: Amelia) -> None:
+def test_a_publish_that_answers_an_earlier_mail_keeps_the_preview_of_what_still_waits(amelia: SampleProject) -> None:
     amelia.send("change “See what is new” to “See more”", "job-1", key=ZOE, thread=OTHER_THREAD)
     for number, text in enumerate((TITLE, ABOUT), 2):
         amelia.send(text, f"job-{number}")
@@ -534,7 +546,7 @@ def test_a_publish_that_answers_an_earlier_mail_keeps_the_preview_of_what_still_
     assert amelia.releases.current("amelia", PREVIEW) is None
 
 
-def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: Amelia) -> None:
+def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     built = amelia.heard.kinds().count("SiteBuilt")
@@ -547,12 +559,12 @@ def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: Amelia)
     assert "Who we are" in public(amelia, "about.html")
 
 
-def test_a_conversation_that_has_the_edit_site_for_itself_needs_no_preview(amelia: Amelia) -> None:
+def test_a_conversation_that_has_the_edit_site_for_itself_needs_no_preview(amelia: SampleProject) -> None:
     assert amelia.send(TITLE, "job-1").result.preview is None
     assert amelia.releases.previews("amelia") == ()
 
 
-def test_an_undone_change_leaves_the_preview(amelia: Amelia) -> None:
+def test_an_undone_change_leaves_the_preview(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     amelia.send("change the homepage title to Summer", "job-3")
@@ -563,7 +575,7 @@ def test_an_undone_change_leaves_the_preview(amelia: Amelia) -> None:
     assert amelia.releases.previews("amelia") == ()
 
 
-def test_changes_that_publish_would_ask_about_have_no_preview(amelia: Amelia) -> None:
+def test_changes_that_publish_would_ask_about_have_no_preview(amelia: SampleProject) -> None:
     amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
     assert amelia.send("change the homepage title to Winter", "job-2").result.preview is None
     assert amelia.releases.current("amelia", PREVIEW) is None
@@ -586,7 +598,7 @@ class BreaksInPreviews(PlainFiles):
 
 @pytest.mark.parametrize("problem", [Transient("the remote is asleep"), MachineFault("the disk is full"), None])
 def test_a_preview_that_cannot_be_built_does_not_fail_the_change(
-    amelia: Amelia, caplog: pytest.LogCaptureFixture, problem: WebOrdinaryError | None
+    amelia: SampleProject, caplog: pytest.LogCaptureFixture, problem: WebOrdinaryError | None
 ) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     done = amelia.send(TITLE, "job-2", deps=replace(amelia.deps(), builders={"plain": BreaksInPreviews(problem)}))
@@ -598,14 +610,14 @@ def test_a_preview_that_cannot_be_built_does_not_fail_the_change(
 
 
 @pytest.mark.parametrize("problem", [Interrupted("a drain"), Cancelled("stop")])
-def test_the_end_of_a_job_is_not_taken_for_a_broken_preview(amelia: Amelia, problem: WebOrdinaryError) -> None:
+def test_the_end_of_a_job_is_not_taken_for_a_broken_preview(amelia: SampleProject, problem: WebOrdinaryError) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     deps = replace(amelia.deps(), builders={"plain": BreaksInPreviews(problem)})
     with pytest.raises(type(problem)):
         amelia.send(TITLE, "job-2", deps=deps)
 
 
-def test_what_an_interruption_saves_is_the_threads_work_and_never_its_preview(amelia: Amelia) -> None:
+def test_what_an_interruption_saves_is_the_threads_work_and_never_its_preview(amelia: SampleProject) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     deps = replace(amelia.deps(), builders={"plain": BreaksInPreviews(Interrupted("a newer mail"))})
     mail = Instruction(TITLE, "a wish", "scott@example.com", Command.EDIT)
@@ -624,7 +636,7 @@ def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_afte
     crash_at, done = 0, False
     while not done:
         crash_at += 1
-        amelia = Amelia(tmp_path / str(crash_at))
+        amelia = SampleProject(tmp_path / str(crash_at))
         amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
         count, deps = [0], amelia.deps()
         releases: Any = CrashingBefore(deps.releases, count, crash_at)
@@ -639,7 +651,7 @@ def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_afte
     assert crash_at > 8
 
 
-def test_a_site_keeps_a_bounded_number_of_previews(amelia: Amelia, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_keeps_a_bounded_number_of_previews(amelia: SampleProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_PREVIEWS", 2)
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     for number, letter in enumerate("def"):
@@ -652,7 +664,7 @@ def test_a_site_keeps_a_bounded_number_of_previews(amelia: Amelia, monkeypatch: 
     assert len(amelia.releases.previews("amelia")) <= 2
 
 
-def test_the_question_names_no_conversation_that_changed_other_lines_of_the_same_page(amelia: Amelia) -> None:
+def test_the_question_names_no_conversation_that_changed_other_lines_of_the_same_page(amelia: SampleProject) -> None:
     amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send("change “See what is new” to “Hand-made” on the homepage", "job-2", key=ZOE, thread=NEW_THREAD)
     assert amelia.git("diff", "--name-only", "main~2", "main") == "index.html"
@@ -667,11 +679,11 @@ def test_the_question_names_no_conversation_that_changed_other_lines_of_the_same
     assert len(both.waiting) == 1
 
 
-def only_asks(amelia: Amelia, worker: str = "w-1") -> JobDeps:
+def only_asks(amelia: SampleProject, worker: str = "w-1") -> JobDeps:
     return replace(amelia.deps(worker), role_of=lambda project_id, address: SenderRole.EDITOR)
 
 
-def test_an_undo_of_a_person_who_only_asks_leaves_the_public_site_to_a_publisher(amelia: Amelia) -> None:
+def test_an_undo_of_a_person_who_only_asks_leaves_the_public_site_to_a_publisher(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     undone = amelia.send("undo", "job-3", command=Command.UNDO, deps=only_asks(amelia)).result
@@ -682,7 +694,7 @@ def test_an_undo_of_a_person_who_only_asks_leaves_the_public_site_to_a_publisher
     assert "Spring Sale" not in public(amelia)
 
 
-def test_a_publish_that_waited_while_its_sender_lost_the_role_publishes_nothing(amelia: Amelia) -> None:
+def test_a_publish_that_waited_while_its_sender_lost_the_role_publishes_nothing(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     amelia.project = replace(amelia.project, paused=True)
     with pytest.raises(NotNow):
@@ -695,7 +707,7 @@ def test_a_publish_that_waited_while_its_sender_lost_the_role_publishes_nothing(
     assert not amelia.git("branch", "--list", "live")
 
 
-def test_a_change_with_a_publish_of_a_person_who_only_asks_stays_on_the_edit_site(amelia: Amelia) -> None:
+def test_a_change_with_a_publish_of_a_person_who_only_asks_stays_on_the_edit_site(amelia: SampleProject) -> None:
     both = "change the homepage title to “Spring Sale” and publish it"
     asked = amelia.send(both, "job-1", deps=only_asks(amelia)).result
     assert "another person publishes" in asked.summary

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.integration.test_cli_project import add, repo
 from tests.unit.jobs.fixtures import OTHER_THREAD
 from webordinary.adapters.agents.builtin.agent import BuiltinAgent
@@ -30,7 +30,7 @@ __all__ = ["repo"]
 IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.com")
 
 
-class Workshop(Amelia):
+class Workshop(SampleProject):
     """Amelia's site in `apps/web` of a repository that has other things, too."""
 
     def __init__(self, folder: Path) -> None:

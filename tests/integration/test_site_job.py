@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.cancel_token import FakeCancelToken
-from tests.integration.amelia import Amelia, EndsWith
+from tests.harness.sample_project import EndsWith, SampleProject
 from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, THREAD, ZOE, Crash, CrashingBefore, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.claude_agent import AutoAgent
@@ -33,11 +33,11 @@ TITLE = "change the homepage title to Spring Sale"
 
 
 @pytest.fixture
-def amelia(tmp_path: Path) -> Amelia:
-    return Amelia(tmp_path)
+def amelia(tmp_path: Path) -> SampleProject:
+    return SampleProject(tmp_path)
 
 
-def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
+def test_a_mail_with_a_photo_changes_the_site(amelia: SampleProject) -> None:
     settled = amelia.send(f"{TITLE}, and add the attached photo", "job-1", photos=(PHOTO,))
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.commit == amelia.git("rev-parse", "main")
@@ -55,7 +55,7 @@ def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
 
 
 @pytest.mark.parametrize(("ready", "who"), [(False, "builtin"), (True, "claude")])
-def test_the_timeline_names_the_agent_that_ran(amelia: Amelia, ready: bool, who: str) -> None:
+def test_the_timeline_names_the_agent_that_ran(amelia: SampleProject, ready: bool, who: str) -> None:
     amelia.project = replace(amelia.project, agent="auto")
     auto = AutoAgent(BuiltinAgent(), BuiltinAgent(), lambda: ready)
     amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), agents={"auto": auto}))
@@ -63,7 +63,7 @@ def test_the_timeline_names_the_agent_that_ran(amelia: Amelia, ready: bool, who:
     assert finished.data["agent"] == who
 
 
-def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amelia) -> None:
+def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: SampleProject) -> None:
     before = amelia.git("rev-parse", "main^{tree}")
     amelia.send(f"{TITLE}. Add this photo to the about page.", "job-1", photos=(PHOTO,))
     settled = amelia.send("undo", "job-2", command=Command.UNDO)
@@ -77,7 +77,7 @@ def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amel
     amelia.check()
 
 
-def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: Amelia) -> None:
+def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: SampleProject) -> None:
     vase = replace(PHOTO, name="vase.jpg")
     before = amelia.send("Add this photo to the homepage", "job-1", photos=(PHOTO,))
     with_one = amelia.page()
@@ -91,7 +91,7 @@ def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: 
     assert amelia.page() == with_one, "nothing else was touched"
 
 
-def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
+def test_an_undo_under_later_changes_is_explained(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     amelia.send("change the homepage title to Autumn", "job-2", thread=OTHER_THREAD)
     settled = amelia.send("undo", "job-3", command=Command.UNDO)
@@ -100,7 +100,7 @@ def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
     assert "<h1>Autumn</h1>" in amelia.page()
 
 
-def test_what_is_not_understood_changes_nothing(amelia: Amelia) -> None:
+def test_what_is_not_understood_changes_nothing(amelia: SampleProject) -> None:
     before = amelia.git("for-each-ref", "refs/heads")
     settled = amelia.send("make it pop", "job-1")
     assert settled.outcome is JobOutcome.FAILED
@@ -109,14 +109,14 @@ def test_what_is_not_understood_changes_nothing(amelia: Amelia) -> None:
     assert amelia.releases.current("amelia", Stage.EDIT) is None
 
 
-def test_a_question_goes_back_to_the_customer(amelia: Amelia) -> None:
+def test_a_question_goes_back_to_the_customer(amelia: SampleProject) -> None:
     settled = amelia.send("change “Visit the workshop” to “Come by”", "job-1")
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.question
     assert settled.result.commit is None
 
 
-def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Amelia) -> None:
+def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: SampleProject) -> None:
     nobody = replace(amelia.deps(), agents={})
     settled = amelia.send(" \n", "job-1", deps=nobody, subject="")
     assert settled.outcome is JobOutcome.SUCCEEDED
@@ -129,7 +129,7 @@ def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Am
     assert amelia.send("", "job-3", subject=TITLE).result.commit, "a mail without a body speaks through its subject"
 
 
-def test_the_answer_leads_to_the_page_that_was_changed(amelia: Amelia) -> None:
+def test_the_answer_leads_to_the_page_that_was_changed(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     photo = amelia.send("Add this photo to the about page.", "job-2", photos=(PHOTO,))
     assert photo.result.url == "http://edit.amelia.localhost/about.html"
@@ -139,7 +139,7 @@ def test_the_answer_leads_to_the_page_that_was_changed(amelia: Amelia) -> None:
     assert colour.result.url == "http://edit.amelia.localhost/", "a style is seen on the home page"
 
 
-def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:
+def test_a_reply_goes_on_where_the_thread_stands(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     amelia.send("change “Spring Sale” to “Summer Sale” everywhere", "job-2")
     assert "<h1>Summer Sale</h1>" in amelia.page()
@@ -147,7 +147,7 @@ def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:
     amelia.check()
 
 
-def test_a_site_without_a_home_page_is_not_published_and_the_old_one_stays(amelia: Amelia) -> None:
+def test_a_site_without_a_home_page_is_not_published_and_the_old_one_stays(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     main = amelia.git("rev-parse", "main")
     deps = replace(amelia.deps(), agents={"builtin": Deleting("index.html")})
@@ -178,7 +178,7 @@ CALLS = 17
 @pytest.mark.parametrize("quick_seconds", [QUICK_SECONDS, 0.0], ids=["quick", "slow"])
 @pytest.mark.parametrize("crash_at", range(1, CALLS))
 def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
-    amelia: Amelia, crash_at: int, quick_seconds: float
+    amelia: SampleProject, crash_at: int, quick_seconds: float
 ) -> None:
     count = [0]
     deps = amelia.deps(quick_seconds=quick_seconds)
@@ -199,7 +199,7 @@ def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
     amelia.check()
 
 
-def test_all_steps_are_crashed_by_the_test_above(amelia: Amelia) -> None:
+def test_all_steps_are_crashed_by_the_test_above(amelia: SampleProject) -> None:
     count = [0]
     deps = amelia.deps()
     counting: dict[str, Any] = {
@@ -209,7 +209,7 @@ def test_all_steps_are_crashed_by_the_test_above(amelia: Amelia) -> None:
     assert count[0] < CALLS
 
 
-def test_an_agent_that_took_long_is_not_asked_again(amelia: Amelia) -> None:
+def test_an_agent_that_took_long_is_not_asked_again(amelia: SampleProject) -> None:
     count = [0]
     deps = amelia.deps(quick_seconds=0)
     with suppress(Crash):  # commit is the second call, take the third, enter the fourth
@@ -237,7 +237,7 @@ class Unhurried:
         return Changed("Both.")
 
 
-def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia: Amelia) -> None:
+def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia: SampleProject) -> None:
     clock = SystemClock().now
     mail = Instruction("both", "", "scott@example.com", Command.EDIT)
 
@@ -284,7 +284,7 @@ class Content:
 
 @pytest.mark.parametrize(("agent", "wish"), [(InterruptedAtItsEnd(), TITLE), (Content(), "both")])
 def test_what_was_done_before_an_interruption_is_shown_whatever_the_agent_says_later(
-    amelia: Amelia, agent: Agent, wish: str
+    amelia: SampleProject, agent: Agent, wish: str
 ) -> None:
     clock, mail = SystemClock().now, Instruction(wish, "", "scott@example.com", Command.EDIT)
     work = SiteJobs(replace(amelia.deps(), agents={"builtin": agent}), lambda job: mail, amelia.heard, clock)
@@ -298,7 +298,7 @@ def test_what_was_done_before_an_interruption_is_shown_whatever_the_agent_says_l
     assert amelia.jobs_on_main() == ["job-1"]
 
 
-def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:
+def test_two_users_publishing_at_once_lose_nothing(amelia: SampleProject) -> None:
     rounds = 4
     wishes = {
         SCOTT: ("change the homepage title to Sale {}", "w-1", "a"),
@@ -332,7 +332,7 @@ def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:
     amelia.check()
 
 
-def test_a_mail_that_asks_for_a_change_and_to_publish_it_gets_both_in_order(amelia: Amelia) -> None:
+def test_a_mail_that_asks_for_a_change_and_to_publish_it_gets_both_in_order(amelia: SampleProject) -> None:
     settled = amelia.send(f"{TITLE} and publish it", "job-1")
     assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
     assert settled.result.published
@@ -344,7 +344,7 @@ def test_a_mail_that_asks_for_a_change_and_to_publish_it_gets_both_in_order(amel
         assert "<h1>Spring Sale</h1>" in (shown / "index.html").read_text()
 
 
-def test_a_change_that_is_asked_about_is_not_published(amelia: Amelia) -> None:
+def test_a_change_that_is_asked_about_is_not_published(amelia: SampleProject) -> None:
     before = amelia.releases.current("amelia", Stage.PUBLIC)
     settled = amelia.send("change the homepage title to something nicer and publish it", "job-1")
     assert not settled.result.published
@@ -352,7 +352,7 @@ def test_a_change_that_is_asked_about_is_not_published(amelia: Amelia) -> None:
 
 
 @pytest.mark.parametrize("then", ["publish", "undo"])
-def test_the_word_of_an_agent_alone_publishes_and_takes_back_nothing(amelia: Amelia, then: str) -> None:
+def test_the_word_of_an_agent_alone_publishes_and_takes_back_nothing(amelia: SampleProject, then: str) -> None:
     amelia.send(TITLE, "job-1")
     shown = amelia.page()
     ends = replace(amelia.deps(), agents={amelia.project.agent: EndsWith(then)})
@@ -361,7 +361,7 @@ def test_the_word_of_an_agent_alone_publishes_and_takes_back_nothing(amelia: Ame
     assert amelia.releases.current("amelia", Stage.PUBLIC) is None
 
 
-def test_any_agent_may_end_with_an_undo(amelia: Amelia) -> None:
+def test_any_agent_may_end_with_an_undo(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     ends = replace(amelia.deps(), agents={amelia.project.agent: EndsWith("undo")})
     settled = amelia.send("no, I liked the old title: undo it, would you", "job-2", deps=ends)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.amelia import Amelia
+from tests.harness.sample_project import SampleProject
 from tests.unit.jobs.fixtures import OTHER_THREAD, ZOE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
@@ -45,11 +45,11 @@ class PickyBuilder(PlainFiles):
 
 
 @pytest.fixture
-def amelia(tmp_path: Path) -> Amelia:
-    return Amelia(tmp_path)
+def amelia(tmp_path: Path) -> SampleProject:
+    return SampleProject(tmp_path)
 
 
-def overtaken(amelia: Amelia, times: int) -> OvertakenAgent:
+def overtaken(amelia: SampleProject, times: int) -> OvertakenAgent:
     def overtake(number: int) -> None:
         amelia.send(
             f"change the homepage title to Zoe {number}",
@@ -62,7 +62,7 @@ def overtaken(amelia: Amelia, times: int) -> OvertakenAgent:
     return OvertakenAgent(overtake, times)
 
 
-def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: Amelia) -> None:
+def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: SampleProject) -> None:
     agent = overtaken(amelia, times=1)
     deps = replace(amelia.deps(), agents={"builtin": agent})
     settled = amelia.send("change the homepage title to Spring Sale", "job-1", deps=deps)
@@ -74,7 +74,7 @@ def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: Amelia) -
     amelia.check()
 
 
-def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: Amelia) -> None:
+def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: SampleProject) -> None:
     agent = overtaken(amelia, times=2)
     deps = replace(amelia.deps(), agents={"builtin": agent})
     settled = amelia.send("change the homepage title to Spring Sale", "job-1", deps=deps)
@@ -85,7 +85,7 @@ def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: Amelia) 
     amelia.check()
 
 
-def test_a_failed_build_goes_back_to_the_agent_with_its_log_and_never_replaces_the_site(amelia: Amelia) -> None:
+def test_a_failed_build_goes_back_to_the_agent_with_its_log_and_never_replaces_the_site(amelia: SampleProject) -> None:
     amelia.send("change the homepage title to Before", "job-0", thread=OTHER_THREAD)
     agent = overtaken(amelia, times=0)
     deps = replace(amelia.deps(), agents={"builtin": agent}, builders={"plain": PickyBuilder()})
@@ -116,7 +116,7 @@ DEAD_LINK = '<a href="shop.html">Shop</a>'
 SCRIPT = '<script src="https://cdn.example/x.js"></script>'
 
 
-def test_a_dead_link_goes_back_to_the_agent_once_and_then_to_the_owner_in_words(amelia: Amelia) -> None:
+def test_a_dead_link_goes_back_to_the_agent_once_and_then_to_the_owner_in_words(amelia: SampleProject) -> None:
     amelia.send('change the homepage title to "First"', "job-0")
     agent = WritingAgent(DEAD_LINK, DEAD_LINK)
     deps = replace(amelia.deps(), agents={"builtin": agent})
@@ -128,7 +128,7 @@ def test_a_dead_link_goes_back_to_the_agent_once_and_then_to_the_owner_in_words(
     amelia.check()
 
 
-def test_a_dead_link_that_the_agent_mends_is_never_shown(amelia: Amelia) -> None:
+def test_a_dead_link_that_the_agent_mends_is_never_shown(amelia: SampleProject) -> None:
     amelia.send('change the homepage title to "First"', "job-0")
     deps = replace(amelia.deps(), agents={"builtin": WritingAgent(DEAD_LINK, "<p>Shop soon</p>")})
     settled = amelia.send("link the shop", "job-1", deps=deps)
@@ -136,7 +136,7 @@ def test_a_dead_link_that_the_agent_mends_is_never_shown(amelia: Amelia) -> None
     assert "shop.html" not in amelia.page()
 
 
-def test_a_new_script_of_a_foreign_host_is_left_out_until_the_operator_allows_it(amelia: Amelia) -> None:
+def test_a_new_script_of_a_foreign_host_is_left_out_until_the_operator_allows_it(amelia: SampleProject) -> None:
     amelia.send('change the homepage title to "First"', "job-0")
     deps = replace(amelia.deps(), agents={"builtin": WritingAgent(SCRIPT, SCRIPT)})
     settled = amelia.send("add a counter", "job-1", deps=deps)

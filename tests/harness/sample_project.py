@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from tests.fakes.cancel_token import FakeCancelToken
@@ -26,12 +29,21 @@ from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.sample import ensure_sample_origin, sample_photo
 
 
-class Amelia:
+@cache
+def _origin() -> tempfile.TemporaryDirectory[str]:
+    """The origin as it begins, made once by each process: a copy is made without git."""
+    folder = tempfile.TemporaryDirectory(prefix="origin-")
+    ensure_sample_origin(Path(folder.name) / "amelia.git")
+    return folder
+
+
+class SampleProject:
     """The sample project on disk, with everything that its workers share."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.origin = ensure_sample_origin(folder / "origins" / "amelia.git")
+        self.origin = folder / "origins" / "amelia.git"
+        shutil.copytree(Path(_origin().name) / "amelia.git", self.origin)
         self.project = Project("amelia", str(self.origin))
         self.releases = FolderReleases(folder / "sites")
         self.dead: set[str] = set()
