@@ -25,7 +25,7 @@ def settle_date(run: JobRun, result: AgentResult) -> AgentResult:
     """The result with its date as a point in time, in `then`; a question if that cannot be kept."""
     if not isinstance(result, Changed | Answered) or result.then not in (LATER, UNTIL):
         return result
-    if result.then == LATER and run.job.due_at:
+    if result.then == LATER and run.due_at:
         words = "The date of your wish has come, and I could not do it. Please write it again, without the date."
         return NotUnderstood(words, result.session, result.cost_usd, result.agent)
     at = _moment(run, result.then, result.at)

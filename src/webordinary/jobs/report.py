@@ -50,7 +50,7 @@ def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
 
 def of_date(run: JobRun, done: Settlement) -> Settlement:
     """The end of a job; what it takes back on a date is told so."""
-    due_at = run.job.due_at if run.takes_back else None
+    due_at = run.due_at if run.takes_back else None
     return replace(done, result=replace(done.result, due_at=due_at.isoformat())) if due_at else done
 
 

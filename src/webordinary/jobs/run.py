@@ -143,10 +143,15 @@ class JobRun:
         return instruction.text.strip() or instruction.subject.strip() or self.project.default_instruction.strip()
 
     @cached_property
+    def due_at(self) -> datetime | None:
+        """The date that the customer named, if it has come."""
+        return self.job.due_at
+
+    @cached_property
     def takes_back(self) -> str:
         """The commit that this job made earlier and takes back now, as its customer wanted it until a date."""
         result = self.job.result
-        return (result.commit or "") if self.job.due_at and result else ""
+        return (result.commit or "") if self.due_at and result else ""
 
     @cached_property
     def first_job_id(self) -> str:

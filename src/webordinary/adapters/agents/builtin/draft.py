@@ -17,6 +17,7 @@ from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
 
 MAX_PAGE_BYTES, MAX_FILES, MAX_SEEN, _MAX_CONFIG_BYTES = 2_000_000, 2_000, 50_000, 200_000
+PARSES_PER_CHECK = 8
 _LEFT_ALONE = frozenset(("node_modules", "__pycache__", "vendor", "themes"))
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 _SOURCES = (*_MARKDOWN, ".html")
@@ -126,6 +127,7 @@ class Draft:
         """The text and the charset of each file that was looked at."""
         self._texts: dict[str, str] = {}
         self._parsed: dict[str, Page] = {}
+        self._parses = 0
         self._copies: dict[str, Path] = {}
         self._removed: set[str] = set()
         self._listed: dict[tuple[str, ...], list[str]] = {}
@@ -140,10 +142,12 @@ class Draft:
         return self._files(self.layout.styles, (".css",))
 
     def page(self, name: str) -> Page:
-        """A page as it will be. Parsing is what takes time, so a job that must end does so before the next page."""
+        """A page as it will be. Parsing is what takes time, so a job that must end does so after a few pages."""
         text = self.text(name)
         if name not in self._parsed or self._parsed[name].source != text:
-            self._token.check()
+            self._parses += 1
+            if self._parses % PARSES_PER_CHECK == 1:
+                self._token.check()
             self._parsed[name] = read_page(name, text, references=self._is_foreign(name))
         return self._parsed[name]
 
