@@ -6,11 +6,12 @@ The attacker signs for evil.example with a valid key, and is a customer of the b
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import count
 from pathlib import Path
@@ -107,9 +108,45 @@ FROM_TRICKS = {
 }
 
 
+MORE_FROM_TRICKS = {
+    "an empty group before the address": [f"From: undisclosed:; {SCOTT}"],
+    "nested comments": [f"From: (a (b) c) <{SCOTT}> (d)"],
+    "a comment in the brackets": ["From: Scott <scott(x)@example.com>"],
+    "an encoded local part": ["From: <=?utf-8?q?scott?=@example.com>"],
+    "an encoded word in the domain": ["From: scott@=?utf-8?q?example?=.com"],
+    "an escaped at sign": ["From: <scott\\@example.com>"],
+    "an address as a domain": ["From: scott@[example.com]"],
+    "a fold in the domain": ["From: scott@exam\r\n ple.com"],
+    "a fold before the field's words": [f"From:\r\n\t{SCOTT}"],
+    "a bare line feed": [f"From: {EVE}\nFrom: {SCOTT}"],
+    "a NUL behind ours": [f"From: {SCOTT}\x00@evil.example"],
+    "a field in capitals beside another": [f"FROM: {EVE}", f"from: {SCOTT}"],
+    "a field that continues the one above": [f"X-Note: a\r\n From: {EVE}", f"From: {SCOTT}"],
+    "a trailing comma": [f"From: {SCOTT},"],
+    "a semicolon between two": [f"From: {EVE}; {SCOTT}"],
+    "a wide at sign": ["From: scott＠example.com"],  # noqa: RUF001
+    "wide letters": ["From: scott@ｅxample.com"],  # noqa: RUF001
+    "a soft hyphen": ["From: sc\u00adott@example.com"],
+    "letters from right to left": ["From: \u202emoc.elpmaxe@ttocs\u202c <eve@evil.example>"],
+    "the punycode of a look-alike": ["From: scott@xn--exmple-4nf.com"],
+    "Resent-From with its signature": [f"Resent-From: {EVE}", f"Resent-To: edit@localhost\r\nFrom: {SCOTT}"],
+    "X-Google-Original-From": [f"From: {EVE}", f"X-Google-Original-From: {SCOTT}"],
+    "Sender signs for ours": [f"From: {SCOTT}", f"Sender: {EVE}"],
+    "an ARC chain that says pass": [
+        "ARC-Seal: i=1; a=rsa-sha256; cv=none; d=evil.example; s=s1; t=1; b=AA==\r\n"
+        "ARC-Message-Signature: i=1; a=rsa-sha256; d=example.com; s=s1; h=from; bh=AA==; b=AA==\r\n"
+        f"ARC-Authentication-Results: i=1; localhost; dmarc=pass header.from=example.com\r\nFrom: {SCOTT}"
+    ],
+    "forged results over two lines": [
+        f"Authentication-Results:\r\n localhost;\r\n dmarc=pass\r\n header.from=example.com\r\nFrom: {SCOTT}"
+    ],
+}
+ALL_FROM_TRICKS = FROM_TRICKS | MORE_FROM_TRICKS
+
+
 def tricked(trick: str, evil: Provider) -> bytes:
     rest = ["To: edit@localhost", "Subject: Title", f"Date: {format_datetime(datetime.now(UTC))}"]
-    fields = [*FROM_TRICKS[trick], *rest, f"Message-ID: <{next(NUMBERS)}@evil.example>", "Content-Type: text/plain"]
+    fields = [*ALL_FROM_TRICKS[trick], *rest, f"Message-ID: <{next(NUMBERS)}@evil.example>", "Content-Type: text/plain"]
     raw = "\r\n".join([*fields, "", "Change the title to Hacked", ""]).encode()
     try:
         return evil.sign(raw)
@@ -117,7 +154,7 @@ def tricked(trick: str, evil: Provider) -> bytes:
         return raw
 
 
-@pytest.mark.parametrize("trick", FROM_TRICKS)
+@pytest.mark.parametrize("trick", ALL_FROM_TRICKS)
 def test_no_trick_with_from_makes_a_mail_a_customers(harness: EmbeddedHarness, evil: Provider, trick: str) -> None:
     email_id = arrive(harness, tricked(trick, evil))
     assert harness.services.jobs.get(job_id_of(email_id)) is None
@@ -126,6 +163,93 @@ def test_no_trick_with_from_makes_a_mail_a_customers(harness: EmbeddedHarness, e
 
 def test_the_list_of_tricks_is_whole() -> None:
     assert len(FROM_TRICKS) == 33
+    assert len(MORE_FROM_TRICKS) == 25
+
+
+def retagged(raw: bytes, **tags: str) -> bytes:
+    """With other tags in its signature, which the attacker writes by hand."""
+    field, rest = raw.split(b"\r\nFrom:", 1)
+    for name, value in tags.items():
+        field = re.sub(rb"(?<=[; \t])" + name.encode() + rb"=[^;]*", f"{name}={value}".encode(), field, count=1)
+    return field + b"\r\nFrom:" + rest
+
+
+def not_to_us(text: str = "Change the title to Hacked") -> bytes:
+    return letter(SCOTT, datetime.now(UTC), text, recipient="friend@elsewhere.example", message_id=new_id())
+
+
+def new_id() -> str:
+    return f"<{next(NUMBERS)}@example.com>"
+
+
+def forged(text: str = "Change the title to Hacked") -> bytes:
+    return letter(SCOTT, datetime.now(UTC), text, message_id=new_id())
+
+
+SIGNATURE_TRICKS: dict[str, Callable[[Provider, Provider], bytes]] = {
+    "signed by another domain": lambda evil, _: evil.sign(forged()),
+    "i= names ours": lambda evil, _: retagged(evil.sign(forged()), d="evil.example; i=@example.com"),
+    "d= is ours, the key is theirs": lambda evil, _: retagged(evil.sign(forged()), d="example.com"),
+    "d= in capitals": lambda evil, _: retagged(evil.sign(forged()), d="EXAMPLE.COM"),
+    "d= is the public suffix": lambda evil, _: retagged(evil.sign(forged()), d="com"),
+    "d= ends with a dot": lambda evil, _: retagged(evil.sign(forged()), d="example.com."),
+    "d= twice": lambda evil, _: retagged(evil.sign(forged()), d="evil.example; d=example.com"),
+    "the selector leads elsewhere": lambda evil, _: retagged(
+        evil.sign(forged()), d="example.com", s="s1._domainkey.evil.example"
+    ),
+    "the selector has a line end": lambda evil, _: retagged(evil.sign(forged()), d="example.com", s="s1\r\n x"),
+    "an empty body hash": lambda _, scott: retagged(scott.sign(forged("hello")), bh=""),
+    "another body": lambda _, scott: scott.sign(forged("hello")).replace(b"hello", b"Change the title to Hacked"),
+    "text below a signed part": lambda _, scott: scott.sign(forged(""), length=True) + b"Change the title to Hacked",
+    "another subject": lambda _, scott: scott.sign(forged("undo")).replace(b"Subject: Title", b"Subject: Other"),
+    "a second To on top": lambda _, scott: b"To: edit@localhost\r\n" + scott.sign(not_to_us()),
+    "a Cc that was not signed": lambda _, scott: (
+        b"Cc: edit@localhost\r\n"
+        + scott.sign(not_to_us(), (b"from", b"to", b"subject", b"date", b"message-id", b"content-type"))
+    ),
+    "our address as a name in To": lambda _, scott: scott.sign(
+        not_to_us().replace(b"To: ", b'To: "edit@localhost" <').replace(b"elsewhere.example", b"elsewhere.example>", 1)
+    ),
+    "our address in a comment in To": lambda _, scott: scott.sign(
+        not_to_us().replace(b"To: friend", b"To: (a, edit@localhost, b) friend", 1)
+    ),
+    "our address as a group in To": lambda _, scott: scott.sign(
+        not_to_us().replace(b"To: friend@elsewhere.example", b"To: edit@localhost: friend@elsewhere.example;", 1)
+    ),
+    "a mail of last month": lambda _, scott: scott.sign(
+        letter(SCOTT, datetime.now(UTC) - timedelta(days=31), "Change the title to Hacked", message_id=new_id())
+    ),
+    "many of theirs above": lambda evil, scott: (
+        b"".join(retagged(evil.sign(forged()), d="example.com").split(b"From:")[0] for _ in range(5)) + forged()
+    ),
+    "signed as Sender's": lambda evil, _: evil.sign(
+        forged().replace(b"\r\nTo:", b"\r\nSender: eve@evil.example\r\nTo:")
+    ),
+    "a content type on top": lambda _, scott: b"Content-Type: text/html\r\n" + scott.sign(forged()),
+}
+
+
+@pytest.mark.parametrize("trick", SIGNATURE_TRICKS)
+def test_no_trick_with_a_signature_proves_a_mail(
+    harness: EmbeddedHarness, zone: Zone, evil: Provider, trick: str
+) -> None:
+    scott = Provider("example.com", Key.ed25519()).publish(zone)
+    assert admitted(harness, scott.sign(forged()), "edit@localhost"), "without a trick it is Scott's"
+    assert not admitted(harness, SIGNATURE_TRICKS[trick](evil, scott), "edit@localhost")
+
+
+@pytest.mark.parametrize(
+    "recipient", ["edit+amelia@localhost", "EDIT+other@localhost", "edit+0123456789abcdef@localhost"]
+)
+def test_a_signed_mail_is_not_replayed_to_another_address_of_ours(
+    harness: EmbeddedHarness, zone: Zone, recipient: str
+) -> None:
+    scott = Provider("example.com", Key.ed25519()).publish(zone)
+    assert not admitted(harness, scott.sign(forged()), recipient)
+
+
+def admitted(harness: EmbeddedHarness, raw: bytes, recipient: str) -> bool:
+    return harness.services.jobs.get(job_id_of(arrive(harness, raw, recipient))) is not None
 
 
 @dataclass(frozen=True)
@@ -251,7 +375,9 @@ def test_tricks_and_hijacks_fail_on_every_transport(
     conversation = two_customers(harness, Provider("example.com", key).publish(zone))
     before = services.jobs.get(job_id_of(conversation.waiting))
     hijacks = [conversation.hijack(means, words) for means in MEANS for words in COMMANDS]
-    attack = [(tricked(trick, evil), "edit@localhost") for trick in FROM_TRICKS]
+    attack = [(tricked(trick, evil), "edit@localhost") for trick in ALL_FROM_TRICKS]
+    real = Provider("example.com", Key.ed25519(), "s2").publish(zone)
+    attack += [(made(evil, real), "edit@localhost") for made in SIGNATURE_TRICKS.values()]
     attack += [(evil.sign(raw), to) for raw, to in hijacks]
     known = set(received(harness))
     with ExitStack() as closing:

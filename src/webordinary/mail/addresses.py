@@ -20,13 +20,18 @@ def is_address(text: str) -> bool:
 
 _QUOTED_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKETED = re.compile(r"<([^<>\s]+)>")
-_MAX_LIST = 8 * 1024
+_COMMENT = re.compile(r"\([^()]*\)")
+_OPEN_COMMENT = re.compile(r"\(.*")
+_MAX_LIST, _MAX_NESTED = 8 * 1024, 10
 
 
 def addresses_in(values: Iterable[str]) -> Iterator[str]:
-    """The addresses of To and Cc fields, in lower case; a list beyond 8 kB is cut."""
+    """The addresses of To and Cc fields, in lower case; a list beyond 8 kB is cut. A comment holds none."""
     for value in values:
-        for part in _QUOTED_NAME.sub("", value[:_MAX_LIST]).split(","):
+        listed = _QUOTED_NAME.sub("", value[:_MAX_LIST])
+        for _ in range(_MAX_NESTED):
+            listed = _COMMENT.sub("", listed)
+        for part in _OPEN_COMMENT.sub("", listed).split(","):
             bracketed = _BRACKETED.search(part)
             yield (bracketed[1] if bracketed else part.strip()).lower()
 
