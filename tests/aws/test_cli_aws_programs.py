@@ -140,6 +140,28 @@ def test_the_cdk_comes_from_its_lock_file_and_never_from_elsewhere(
     assert (tmp_path / "calls.cdk.env").read_text().count("AWS_SECRET_ACCESS_KEY") == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "code", "words"),
+    [
+        ("v18.20.0", 1, "this is Node v18.20.0; the CDK needs 20 or newer"),
+        ("", 1, "this is Node of no version"),
+        ("v20.19.0", 0, "Node v20.19.0 gets no corrections any more: install 22 or newer"),
+        ("v24.1.0", 0, ""),
+    ],
+)
+def test_the_age_of_node_is_looked_at_before_anything_runs_with_it(
+    account: str, programs: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    version: str, code: int, words: str,
+) -> None:  # fmt: skip
+    log = programs("npm", "cdk", "node")
+    (tmp_path / "bin" / "node").write_text(f"#!/bin/sh\necho {version}\n")
+    assert main(["aws", "diff", "--endpoint", account]) == code
+    told = capsys.readouterr().err
+    assert words in told
+    assert ("gets no corrections" in told) == (version == "v20.19.0")
+    assert bool(calls(log)) == (code == 0)
+
+
 def test_destroy_stops_the_workers_and_removes_every_stack(account: str, programs: Callable[..., Path]) -> None:
     log = programs("npm", "cdk", "node")
     assert main(["aws", "destroy", "--yes", "--endpoint", account]) == 0
