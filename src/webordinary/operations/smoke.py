@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from webordinary.adapters.aws.clients import translated
 from webordinary.compose.aws import AwsContainer
@@ -16,6 +16,7 @@ from webordinary.model.jobs import JobOutcome
 from webordinary.model.snapshot import JobSummary, MailSummary
 
 RECENT = 50
+CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,15 @@ def _follow(
     report: Callable[[str], None],
     wait: Callable[[], None],
 ) -> SmokeTest:
-    email_id = ""
+    email_id, others = "", set[str]()
     while (services.clock.now() - sent_at).total_seconds() < seconds:
         if not email_id:
             mails = services.overview.recent_mails(None, RECENT)
-            email_id = next((mail.email_id for mail in mails if mail.subject == subject), "")
+            mails = [
+                mail for mail in mails if mail.email_id not in others and mail.received_at > sent_at - CLOCKS_DIFFER
+            ]
+            email_id = next((mail.email_id for mail in mails if _subject_of(services, mail) == subject), "")
+            others |= {mail.email_id for mail in mails if mail.subject or mail.stopped}
             if email_id:
                 report(f"taken as mail {email_id[:12]}")
         detail = services.overview.mail(email_id) if email_id else None
@@ -92,6 +97,13 @@ def _follow(
         wait()
     where = f"mail {email_id[:12]} was taken but not answered" if email_id else "the mail did not come in"
     raise Transient(f"{where} within {seconds:.0f} s: run `webordinary doctor --backend aws`")
+
+
+def _subject_of(services: AwsContainer, mail: MailSummary) -> str | None:
+    """What is not admitted is never parsed: the header of such a mail tells."""
+    if mail.subject or not mail.stopped:
+        return mail.subject
+    return services.mailroom.read_outline(mail.email_id).mail.subject
 
 
 def _refuse_stopped(mail: MailSummary) -> None:
