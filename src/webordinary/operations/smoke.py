@@ -103,7 +103,7 @@ def _subject_of(services: AwsContainer, mail: MailSummary) -> str | None:
     """What is not admitted is never parsed: the header of such a mail tells."""
     if mail.subject or not mail.stopped:
         return mail.subject
-    return services.mailroom.read_outline(mail.email_id).mail.subject
+    return services.mail_deps.read_outline(mail.email_id).mail.subject
 
 
 def _refuse_stopped(mail: MailSummary) -> None:
