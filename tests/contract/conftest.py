@@ -10,6 +10,7 @@ from tests.aws.emulator import Emulator
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 
 if TYPE_CHECKING:
+    from tests.aws.mail_tables import MailTables
     from tests.aws.pool_tables import PoolTables
 
 
@@ -46,3 +47,21 @@ def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, ministack: Emulator) -
     with faulty_proxy(ministack.endpoint) as proxy:
         proxy.first_tries(DROP_RESPONSE, "dynamodb:")
         yield aws_pool.through(proxy.endpoint)
+
+
+@pytest.fixture
+def aws_mail(ministack: Emulator) -> MailTables:
+    """The mail room's tables and buckets on the emulator."""
+    from tests.aws.mail_tables import MailTables
+
+    return MailTables(ministack.endpoint)
+
+
+@pytest.fixture
+def aws_mail_whose_answers_are_lost(aws_mail: MailTables, ministack: Emulator) -> Iterator[MailTables]:
+    """The same as of the pool's tables."""
+    from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
+
+    with faulty_proxy(ministack.endpoint) as proxy:
+        proxy.first_tries(DROP_RESPONSE, "dynamodb:")
+        yield aws_mail.through(proxy.endpoint)

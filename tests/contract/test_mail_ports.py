@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -54,6 +55,9 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.model.projects import Thread as MailThread
 
+if TYPE_CHECKING:
+    from tests.aws.mail_tables import MailTables
+
 NOON = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SCOTT = ProjectUser("amelia", "scott")
@@ -73,15 +77,13 @@ class Backend:
     rates: HourlyRates
 
 
-@pytest.fixture(params=["sqlite in memory", "sqlite", "aws"])
+@pytest.fixture(params=["sqlite in memory", "sqlite", "aws", "aws whose answers are lost"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    if request.param == "aws":
-        emulator = request.getfixturevalue("ministack")
-        from tests.aws.mail_tables import MailTables
-
+    if request.param.startswith("aws"):
         from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates
 
-        world = MailTables(emulator.endpoint)
+        lost = "_whose_answers_are_lost" if request.param != "aws" else ""
+        world: MailTables = request.getfixturevalue(f"aws_mail{lost}")
         yield Backend(
             world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
             world.directory(), world.outbox(), AwsConfirmations(world.items()),

@@ -97,7 +97,8 @@ class AwsDirectory:
 
     def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
         unset = "" if before else "attribute_not_exists(#settings.#wishes) OR "
-        same = f"attribute_exists(#email) AND ({unset}#settings.#wishes = :before)"
+        known = "#settings.#wishes = :before OR #settings.#wishes = :after"  # the second: our own write, unheard
+        same = f"attribute_exists(#email) AND ({unset}{known})"
         change = update(
             self._table, _place(project_id), "SET #settings.#wishes = :after", same,
             before=list(before), after=list(after),

@@ -234,12 +234,19 @@ class AwsRawMails:
         return bool((self._items.dynamo.get(f"reading mail {email_id}", place) or {}).get("released"))
 
     def reconsider(self, email_id: str) -> None:
-        self._if("refused", f"judging mail {email_id} again", email_id, "REMOVE #stopped")
+        now = moment(self._items.now())
+        change = "SET #reconsideredAt = :now REMOVE #stopped"
+        self._if("refused", f"judging mail {email_id} again", email_id, change, now=now)
 
     def _if(self, verdict: str, what: str, email_id: str, change: str, **values: object) -> bool:
         key = self._items.key(email_id, MAIL)
-        write = update(self._items.table, key, change, "#stopped.#verdict = :verdict", verdict=verdict, **values)
-        return not isinstance(self._items.dynamo.write(what, write), ConditionFailed)
+        request = secrets.token_hex(16)
+        change, when = change.replace("SET ", "SET #request = :request, ", 1), "#stopped.#verdict = :verdict"
+        write = update(self._items.table, key, change, when, verdict=verdict, request=request, **values)
+        if not isinstance(self._items.dynamo.write(what, write), ConditionFailed):
+            return True
+        seen = self._items.dynamo.get(what, (self._items.table, key))  # our own write, of which nothing was heard?
+        return bool(seen and seen.get("request") == request)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Always False: AWS gives no order of arrival.
