@@ -227,7 +227,7 @@ _SETS_A_TIME = re.compile(
 
 
 _TELLS_TO_DO = re.compile(
-    r"(?:.*\band )?(?:(?:also|now|just|again|and|so|thanks|thank you) )*"
+    r"(?:.*\band )?(?:(?:also|now|just|again|so|thanks|thank you) )*"
     r"(?:(?:keep (?!.*\bup\b)|help|made|see) (?:it|this|that|the|our|my|us|all|everything)"
     r"|have (?:it|this|that|our|my|everything|the (?!best|most))|look"
     r"|(?:thank|welcome|wish) (?:all|everyone|our|the))\b"
