@@ -36,4 +36,5 @@ def group_of(file: str) -> str | None:
     text = (_ROOT / file).read_text(encoding="utf-8")
     if found := _GROUP.search(text):
         return found[1]
-    return file if file.startswith(_SHORT) or _SHARED.search(text) else None
+    are_short = file.startswith(_SHORT) and "mark.slow" not in text
+    return file if are_short or _SHARED.search(text) else None
