@@ -75,6 +75,21 @@ def test_a_german_question_is_answered_in_german_done_and_published(start_up: Ca
     assert up.stop() == 0
 
 
+def test_a_bare_ja_takes_a_change_back_and_is_answered_in_german(start_up: Callable[..., Up]) -> None:
+    up, customer = start_up(), Customer()
+    done = wait_for_reply(
+        up, customer.write(up, "Bitte ändern Sie den Titel der Startseite in „Frühling“. Danke, Anna")
+    )
+    assert "Frühling" in get(up)
+    regret = "Ich habe es mir leider anders überlegt. Mach es bitte rückgängig.\n\nAnna"
+    question = wait_for_reply(up, customer.write(up, regret, reply_to=done))
+    assert "antworten Sie „ja“" in " ".join(text_of(question).split())
+    undone = wait_for_reply(up, customer.write(up, "Ja", reply_to=question))
+    assert text_of(undone).startswith("Zurückgenommen auf Ihrer Entwurfsseite")
+    assert "Frühling" not in get(up)
+    assert up.stop() == 0
+
+
 def test_a_photo_gets_its_size_and_the_customers_words(start_up: Callable[..., Up]) -> None:
     up, customer = start_up(), Customer()
     photo = OutgoingFile("IMG_1.jpg", "image/jpeg", picture("JPEG", (400, 300)))

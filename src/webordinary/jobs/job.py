@@ -194,9 +194,8 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
     """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
         return done
-    if then not in (Command.PUBLISH, Command.UNDO) or not mentions(
-        Command(then), f"{run.instruction.subject} {run.request}"
-    ):
+    said = f"{run.instruction.subject} {run.request} {run.instruction.wish}"  # a “yes” may answer a question about it
+    if then not in (Command.PUBLISH, Command.UNDO) or not mentions(Command(then), said):
         return done
     if run.job.cancel_requested:  # what is public already is completed; a stopped mail begins no publication
         public = find_published(run, check_out(run)) if then == Command.PUBLISH else None

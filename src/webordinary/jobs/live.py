@@ -33,6 +33,7 @@ from webordinary.jobs.source import (
     Workspace,
 )
 from webordinary.mail.parsing.commands import ALL, BOTH
+from webordinary.mail.replies.answers import UNDONE
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import JobTimedOut, MachineFault, Permanent, Transient
 from webordinary.model.events import EventKind
@@ -365,7 +366,7 @@ def undo(run: JobRun, workspace: Workspace) -> Settlement:
         conflict = run.deps.workspaces.revert(workspace, chosen.change)
         if isinstance(conflict, MergeConflict):
             return report.of_undo_conflict(conflict.files)
-        change = commit_change(run, workspace, f"Undone: {chosen.change.summary}", undoes=chosen.change.commit)
+        change = commit_change(run, workspace, f"{UNDONE}{chosen.change.summary}", undoes=chosen.change.commit)
         if isinstance(change, InvalidChange):
             return report.of_deployment(run, change)
         if change is None:

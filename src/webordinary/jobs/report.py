@@ -12,7 +12,7 @@ from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
-from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
+from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, ON_PUBLIC_SITE
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment
 
@@ -142,12 +142,16 @@ def of_deployment(
             return Settlement(JobOutcome.FAILED, JobResult(words, error=reason))
         case BuildFailed(reason=reason, log=log):
             words = f"The site could not be built with your change, so it stays as it was. {reason}"
-            if run.deps.releases.current(run.project.project_id, Stage.EDIT) is None:  # it was broken before
-                words = (
-                    "This site could not be built before your change either, so the fault is not in your change. "
-                    "The people who run the site see that, and your mail is kept."
-                )
-            return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
+            return _unbuilt(run, words, log or reason)
+
+
+def _unbuilt(run: JobRun, words: str, log: str) -> Settlement:
+    if run.deps.releases.current(run.project.project_id, Stage.EDIT) is None:  # it was never built
+        words = (
+            "This site cannot be built at the moment, for a reason that is not your change. "
+            "The people who run the site see that, and your mail is kept."
+        )
+    return Settlement(JobOutcome.FAILED, JobResult(words, error=log[-LOG_CHARACTERS:]))
 
 
 def _compared(result: JobResult, comparison: SiteComparison) -> JobResult:
@@ -174,7 +178,7 @@ def of_publication(
         case PublicDeployment(release=release, brought=brought, flipped=flipped):
             url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
             published = _lines_of(run, brought)
-            words = "This is on your public site now." if published or flipped else NOTHING_WAITS
+            words = ON_PUBLIC_SITE if published or flipped else NOTHING_WAITS
             result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
             return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
         case Entangled(others=(), files=files):
@@ -198,7 +202,7 @@ def of_publication(
             return Settlement(JobOutcome.FAILED, JobResult(ANOTHER_PUBLISHES, error=NOT_A_PUBLISHER))
         case BuildFailed(reason=reason, log=log):
             words = f"The public site could not be built with this, so it stays as it was. {reason}"
-            return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
+            return _unbuilt(run, words, log or reason)
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
 
 

@@ -322,7 +322,7 @@ class Answering:
         now, address, thread = self.now(), self.mail_deps.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
-            reply_to=reply_to, brand=self.brand,
+            reply_to=reply_to, brand=self.brand, earlier=self.mailroom.answered_mails(mail),
         )  # fmt: skip
         with self.mail_deps.atomically():
             if thread_id and not self.renamed:
@@ -361,7 +361,9 @@ class Answering:
     def _answer_settled(self, job: Job, mail: ParsedMail, role: SenderRole) -> Answer:
         if job.outcome is None or job.result is None:
             return answers.gave_up(mail)
-        command = Command.UNDO if job.result.due_at else job.command  # its date had come: it was taken back
+        # Its date had come, or its agent ended with an undo.
+        taken_back = job.result.due_at or job.result.summary.startswith(answers.UNDONE)
+        command = Command.UNDO if taken_back else job.command
         answer = answers.answer_job(
             replace(mail, command=command), job.outcome, job.result, self._refused(job.email_id, mail),
             shows_cost=self.brand.shows_cost, role=role,

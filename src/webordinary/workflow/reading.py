@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -51,6 +51,8 @@ ASKED, CONFIRMING = "asked", "confirming"
 """Verdicts: the sender of a held mail is asked; this mail answers such a question."""
 CONFIRMED = "confirmed"
 """The route of a mail that answers a question: it gets no reply."""
+MOST_ANSWERED = 3
+"""So many earlier mails of a conversation tell the language of one that is too short to."""
 LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
 NOT_THEIRS = "not-theirs"
@@ -142,6 +144,19 @@ class MailDeps:
             mail = self.parser.parse(raw)
             return mail if len(mail.subject) + len(mail.text) <= MAX_SHOWN else None
         return None
+
+    def answered_mails(self, mail: ParsedMail) -> Iterator[ParsedMail]:
+        """The mails of its conversation that a mail goes back to, the newest first; each is read when it is asked for.
+
+        A reply of ours that it answers stands for the mail that was replied to.
+        """
+        earlier: ParsedMail | None = mail
+        for _ in range(MOST_ANSWERED):
+            email_id = self.threads.mail_of((*earlier.in_reply_to, *earlier.references[-1:])) if earlier else ""
+            earlier = self.parsed_mails.load(email_id) if email_id else None
+            if earlier is None:
+                return
+            yield earlier
 
     def entitlements(self, mail: ParsedMail) -> Sequence[Sender]:
         """The projects that the sender may change."""

@@ -270,8 +270,21 @@ def test_the_reply_to_a_publish_lists_what_went_public_and_what_did_not() -> Non
         assert line in text
     assert "publish all" in text
     whole = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, replace(result, waiting=()))
-    assert whole.headline == "Your public site is up to date"
+    assert whole.headline == "Published"
     assert "Not public yet" not in as_text(whole)
+
+
+@pytest.mark.parametrize(
+    ("result", "headline"),
+    [
+        (JobResult("This is on your public site now.", "abc"), "Published"),
+        (JobResult("No change of this conversation waits to be published."), "Your public site is up to date"),
+        (JobResult("No change waits.", waiting=("A photo (asked by bob)",)), "Nothing was published"),
+    ],
+)
+def test_a_publish_is_headed_by_what_it_did(result: JobResult, headline: str) -> None:
+    answer = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, result)
+    assert answer.headline == headline
 
 
 PNG = picture("PNG")

@@ -58,13 +58,22 @@ def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
         words.append(rest.pop(0))
     if _says("\n".join(["Thanks", *rest]), sender_name):
         return None
-    wish = " ".join(" ".join(words).split())
+    wish = _without_thanks(" ".join(" ".join(words).split()), sender_name)
     if len(wish) > WISH_CHARACTERS or _asks_for_a_change("\n".join(words)):
         return None
     if begins["remember"]:
         return (Command.REMEMBER, wish) if plain(wish) else None
     named = clauses_of(wish, sender_name)
     return Command.FORGET, named[0].text if len(named) == 1 else wish
+
+
+def _without_thanks(wish: str, sender_name: str) -> str:
+    """`… no prices. Thanks, Anna` without what stands behind its last sentence that says anything."""
+    quotes = Quotations()
+    said = quotes.set_aside(wish)
+    ends = [end.end() for end in re.finditer(r"(?<=[.!?])\s+", said)]
+    last = next((end for end in ends if not _says(said[end:], sender_name)), len(said))
+    return quotes.shown(said[:last]) if last < len(said) else wish
 
 
 def plain(wish: str) -> str:

@@ -177,11 +177,18 @@ _AFTER_A_CHANGE = {
 }
 
 
+UNDONE = "Undone: "
+"""Begins what is told of a change that was taken back."""
+ON_PUBLIC_SITE = "This is on your public site now."
+_NOTHING_PUBLISHED = {False: "Your public site is up to date", True: "Nothing was published"}
+
+
 def _headline(command: Command, result: JobResult) -> str:
     """What a customer believes who reads nothing else: so it says which site is meant."""
     match command:
         case Command.PUBLISH:
-            return "Published" if result.waiting else "Your public site is up to date"
+            went_live = result.published or result.summary == ON_PUBLIC_SITE
+            return "Published" if went_live else _NOTHING_PUBLISHED[bool(result.waiting)]
         case Command.UNDO if result.published:
             return "Taken back on your edit site and your public site"
         case Command.UNDO:

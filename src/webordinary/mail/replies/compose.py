@@ -6,7 +6,7 @@ import base64
 import hashlib
 import quopri
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
@@ -130,8 +130,11 @@ def compose(
     thread_id: str = "",
     reply_to: str = "",
     brand: Brand = Brand(),  # noqa: B008  frozen
+    earlier: Iterable[ParsedMail] = (),
 ) -> Reply:
     """Lay an answer out as a mail to the sender of `mail`, in its language; the mailbox is where it comes from.
+
+    A mail too short to tell its language is answered in that of the `earlier` ones of its conversation.
 
     Its Reply-To names the thread: the answer to it finds back even where a transport gave it another Message-ID
     and the customer's program dropped the references.
@@ -139,7 +142,7 @@ def compose(
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
-    spoken = language_of(mail, brand.catalogues)
+    spoken = language_of(mail, brand.catalogues, earlier)
     say = spoken.say if spoken else str
     answer, subject = translated(answer, say), reply_subject(mail.subject)
     # A mail program writes a new mail for a button: without this it would not say which change was shown.

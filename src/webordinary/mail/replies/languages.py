@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 from webordinary.mail.parsing.small_talk import word_set
@@ -152,12 +153,13 @@ def _text_of(path: Path) -> str:
         raise Permanent(f"{path}:{line}: not UTF-8; save the file as UTF-8") from None
 
 
-def language_of(mail: ParsedMail, known: Sequence[Catalogue]) -> Catalogue | None:
+def language_of(mail: ParsedMail, known: Sequence[Catalogue], earlier: Iterable[ParsedMail] = ()) -> Catalogue | None:
     """The language that a mail is written in, None for English: by its common words, then by the mail it answers.
 
-    A word that two languages share, as `Photo`, tells nothing alone.
+    `earlier` are its sender's mails in the conversation, for a `Ja` without a quotation. A word that two languages
+    share, as `Photo`, tells nothing alone.
     """
-    for text in (mail.text or mail.subject, mail.elided):
+    for text in chain((mail.text or mail.subject, mail.elided), (one.text or one.subject for one in earlier)):
         said = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
         counts = [(sum(word in one.words for word in said), one) for one in known]
         most, language = max(counts, key=lambda one: one[0], default=(0, None))

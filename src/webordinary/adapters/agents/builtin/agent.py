@@ -85,8 +85,7 @@ class OpenQuestion:
         if isinstance(wishes, Misunderstood):
             return None  # the pages have other names by now
         if self.wish is None:
-            names_command = wishes[:1] and wishes[0].kind in ("publish", "undo")  # it needs the customer's own word
-            return wishes if agrees(answer) and not names_command else None
+            return wishes if agrees(answer) else None
         if self.wish >= len(wishes):
             return None
         wish, found = wishes[self.wish], None
@@ -188,8 +187,8 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
     if not rest or len(rest) < len(aside):
         return None
     said = " and ".join(f"“{_begin(one)}”" for one in aside)
-    if rest[0].kind in ("publish", "undo"):  # a “yes” would not name the command, and only the customer's words do
-        question = f"I did not understand {said}, so nothing was done yet. If you mean it, reply “{rest[0].kind}”."
+    if rest[0].kind in ("publish", "undo"):
+        question = f"I did not understand {said}, so nothing was done yet. If you mean “{rest[0].kind}”, reply “yes”."
     else:
         question = (
             f"I did not understand {said}, so nothing was changed yet. Shall I do the rest of your mail without it? "
