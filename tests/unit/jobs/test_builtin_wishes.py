@@ -90,14 +90,24 @@ def test_a_mail_changes_one_place(site: SiteFolder, mail: str, file: str, old: s
 
 
 @pytest.mark.parametrize(
-    ("mail", "told"), [("change the background colour to dark green", True), ("make the headings #7a3b2e", False)]
-)
-def test_who_changes_the_colour_of_a_page_is_told_to_look_whether_its_text_is_easy_to_read(
-    site: SiteFolder, mail: str, told: bool
-) -> None:
+    ("style", "mail", "told"),
+    [
+        (":root { --ink: #38291f } body { background: #fff; color: var(--ink) }", "make the background dark green",
+         "the contrast of text and background is 1.9 to 1 now, and should be 4.5 to 1"),
+        ("body { background: #fff; color: #222 }", "make the background ivory", ""),
+        ("body { background: #fff; color: #222 } h1 { color: #222 } h2 { color: #ddd }", "make the background ivory",
+         "hard to read"),
+        ("body { background: ivory } h1 { color: maroon }", "make the big heading yellow", "1.1 to 1"),
+        (".button { background: black; color: white }", "make the buttons yellow", "hard to read"),
+        ("body { background: #fff; color: oklch(0.3 0.1 20) }", "make the background navy", "Please look whether"),
+    ],
+)  # fmt: skip
+def test_who_changes_a_colour_is_told_when_text_gets_hard_to_read(site: SiteFolder, style: str, mail: str, told: str) -> None:
+    (site.folder / "style.css").write_text(style)
     result = site.write(mail)
-    assert isinstance(result, Changed)
-    assert ("easy to read" in result.summary) is told
+    assert isinstance(result, Changed), result
+    assert told in result.summary
+    assert ("read" in result.summary) is bool(told)
 
 
 def test_the_headings_are_all_headings_but_not_those_of_a_part(site: SiteFolder) -> None:

@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from PIL import ImageColor
+
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.page import HEADINGS, Patch
 
-_NAMES = """
-aliceblue antiquewhite aqua aquamarine azure beige bisque black blanchedalmond blue blueviolet brown burlywood
-cadetblue chartreuse chocolate coral cornflowerblue cornsilk crimson cyan darkblue darkcyan darkgoldenrod darkgray
-darkgreen darkkhaki darkmagenta darkolivegreen darkorange darkorchid darkred darksalmon darkseagreen darkslateblue
-darkslategray darkturquoise darkviolet deeppink deepskyblue dimgray dodgerblue firebrick floralwhite forestgreen
-fuchsia gainsboro ghostwhite gold goldenrod gray green greenyellow honeydew hotpink indianred indigo ivory khaki
-lavender lavenderblush lawngreen lemonchiffon lightblue lightcoral lightcyan lightgoldenrodyellow lightgray
-lightgreen lightpink lightsalmon lightseagreen lightskyblue lightslategray lightsteelblue lightyellow lime limegreen
-linen magenta maroon mediumaquamarine mediumblue mediumorchid mediumpurple mediumseagreen mediumslateblue
-mediumspringgreen mediumturquoise mediumvioletred midnightblue mintcream mistyrose moccasin navajowhite navy oldlace
-olive olivedrab orange orangered orchid palegoldenrod palegreen paleturquoise palevioletred papayawhip peachpuff
-peru pink plum powderblue purple rebeccapurple red rosybrown royalblue saddlebrown salmon sandybrown seagreen
-seashell sienna silver skyblue slateblue slategray snow springgreen steelblue tan teal thistle tomato turquoise
-violet wheat white whitesmoke yellow yellowgreen
-"""
-COLOUR_NAMES = frozenset(_NAMES.split())
+COLOUR_NAMES = frozenset(ImageColor.colormap)
 _HEX = re.compile(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", re.I)
 _BACKGROUND = ("background-color", "background")
 _PARTS = {
@@ -33,6 +20,7 @@ _PARTS = {
     "headings": (HEADINGS, ("color",)),
     "link": (("a", "a:link"), ("color",)),
     "button": (("button", ".button", ".btn"), _BACKGROUND),
+    "button text": (("button", ".button", ".btn"), ("color",)),
 }
 """What people call a part: the selectors that it has, and the properties that colour it."""
 # What is not closed reaches to the end of its line or of the sheet, as in a browser; it is not tried again from within.
@@ -40,10 +28,11 @@ _UNREAD = re.compile(r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?+|'(?:[^'\\\n]|\
 _PIECE = re.compile(r"[^{};]*+[{};]|[^{};]++\Z", re.S)
 _COLOUR = re.compile(
     r"#(?:[0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b|\b(?:rgba?|hsla?|oklch|oklab|lab|lch|hwb)\([^()]*\)"
-    rf"|var\(\s*--[\w-]+\s*\)|(?<![\w-])(?:{'|'.join(COLOUR_NAMES).replace('gray', 'gr[ae]y')})(?![\w-])",
+    rf"|var\(\s*--[\w-]+\s*\)|(?<![\w-])(?:{'|'.join(COLOUR_NAMES)})(?![\w-])",
     re.I,
 )
 _LONGEST_SELECTORS = 500
+_UNKNOWN = "unknown"
 
 
 def colour_of(words: str) -> str | None:
@@ -86,16 +75,21 @@ def read_rules(source: str, start: int = 0, end: int | None = None) -> list[Rule
 
 def _read_declaration(rule: Rule, text: str, offset: int) -> None:
     name, colon, value = text.partition(":")
-    if colon and (name := name.strip().lower()) in ("color", *_BACKGROUND):
+    if colon and ((name := name.strip().lower()) in ("color", *_BACKGROUND) or name.startswith("--")):
         found = list(_COLOUR.finditer(value))
         begin = offset + len(text) - len(value)
         rule.colours[name] = (begin + found[0].start(), begin + found[0].end()) if len(found) == 1 else None
 
 
+def _part(said: str) -> str:
+    words = re.sub(r"\A(?:all|the|main|big|page|site|website| )+ ", "", said.lower())
+    return words if words in _PARTS else words.removesuffix("s")
+
+
 def change_colour(part: str, tint: str, draft: Draft) -> str:
     """Change it in the only rule that colours the part, or in each rule of headings; the question if there is none."""
-    words = re.sub(r"\A(?:all|the|main|big|page|site|website| )+ ", "", part.lower())
-    selectors, properties = _PARTS.get(words) or _PARTS[words.removesuffix("s")]
+    words = _part(part)
+    selectors, properties = _PARTS[words]
     rules = [(file, one) for file, one in _rules(draft) if set(one.selectors) <= set(selectors)]
     declared = [(file, one.colours[name]) for file, one in rules for name in properties if name in one.colours]
     if not declared:  # the rule for all of the part is given the colour
@@ -111,6 +105,46 @@ def change_colour(part: str, tint: str, draft: Draft) -> str:
     for file, (start, end) in reversed(places):
         draft.replace(file, Patch(start, end, new))
     return ""
+
+
+READABLE = 4.5
+"""The contrast that WCAG asks of text."""
+
+
+def contrast(part: str, draft: Draft) -> float:
+    """The lowest contrast of the texts that have this part as colour or background; 0 where the styles hide it."""
+    declared: dict[tuple[str, str], str] = {}
+    for file, rule in _rules(draft):
+        for name, place in rule.colours.items():
+            value = draft.text(file)[slice(*place)] if place else _UNKNOWN
+            declared.update({(one, name): value for one in rule.selectors})
+
+    def colours(of: str) -> list[str]:
+        found = [declared[one, name] for one in _PARTS[of][0] for name in _PARTS[of][1] if (one, name) in declared]
+        variables = [re.fullmatch(r"var\(\s*(--[\w-]+)\s*\)", one) for one in found]
+        return [declared.get((":root", v[1]), _UNKNOWN) if v else one for one, v in zip(found, variables, strict=True)]
+
+    words = _part(part)
+    texts = {"background": ("text", "headings", "link"), "button": ("button text",)}.get(words, (words,))
+    ground = (colours("button") or [_UNKNOWN])[0] if words == "button" else (colours("background") or ["white"])[0]
+    shown = [one for text in texts for one in colours(text)] or ["black"]
+    return min(_ratio(one, ground) for one in shown)
+
+
+def _ratio(text: str, ground: str) -> float:
+    try:
+        light, dark = sorted(map(_luminance, (text, ground)), reverse=True)
+    except ValueError:
+        return 0
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue, *alpha = ImageColor.getrgb(colour)
+    if alpha not in ([], [255]):
+        raise ValueError(colour)
+    linear = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _rules(draft: Draft) -> list[tuple[str, Rule]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from webordinary.adapters.agents.builtin.colours import change_colour
+from webordinary.adapters.agents.builtin.colours import READABLE, change_colour, contrast
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
@@ -595,7 +595,13 @@ def set_colour(wish: Wish, context: EditContext) -> str:
     part = wish.get("part") or wish.get("plain") or wish.get("heading") or "background"
     if question := change_colour(part, wish.get("tint"), context.draft):
         raise Unclear(question)
-    look = "\nPlease look whether the text is still easy to read." if re.search("background|text", part, re.I) else ""
+    ratio = contrast(part, context.draft)
+    look = "" if ratio >= READABLE else "\nPlease look whether the text is still easy to read."
+    if 0 < ratio < READABLE:
+        look = (
+            f"\nThat is hard to read: the contrast of text and background is {ratio:.1f} to 1 now, and should be "
+            f"{READABLE} to 1 or more. Another colour may be better."
+        )
     return f"Changed the colour of the {part} to {wish.get('tint')}.{look}"
 
 
