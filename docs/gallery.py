@@ -82,7 +82,15 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "not-understood": (_MAIL, _job(JobOutcome.FAILED, JobResult(lost, error=NOT_UNDERSTOOD))),
         "answered": (_MAIL, _job(JobOutcome.SUCCEEDED, JobResult("Your homepage has three photos."))),
         "stopped": (_of(Command.STOP), answers.stopped(1)),
-        "status": (_of(Command.STATUS), answers.report_status(("Spring: in work now", "Photos: waits its turn"))),
+        "status": (
+            _of(Command.STATUS),
+            answers.report_status(
+                ("Spring: in work now",),
+                (_WISH,),
+                ("New photos",),
+                ("Changed the title of the homepage to “Spring Sale”.",),
+            ),
+        ),
         "waiting": (_MAIL, answers.waiting(_MAIL, 2)),
         "held": (_MAIL, answers.held(_MAIL, paused=True)),
         "given-up": (_MAIL, answers.gave_up(_MAIL)),

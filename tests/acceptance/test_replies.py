@@ -75,6 +75,21 @@ def test_a_german_question_is_answered_in_german_done_and_published(start_up: Ca
     assert up.stop() == 0
 
 
+def test_status_tells_what_waits_for_an_answer_and_what_is_not_public(start_up: Callable[..., Up]) -> None:
+    up, customer = start_up(), Customer()
+    done = wait_for_reply(up, customer.write(up, "Change the homepage title to Spring Sale."))
+    wait_for_reply(up, customer.write(up, "change “Visit the workshop” to “Come by”", subject="The link"))
+    told = " ".join(text_of(wait_for_reply(up, customer.write(up, "status"))).split())
+    assert "wait for your answer: - The link" in told
+    assert "not public yet: - Changed the title of the homepage to “Spring Sale”." in told
+    public = wait_for_reply(up, customer.write(up, "publish", reply_to=done))
+    assert text_of(public).startswith("Published")
+    told = " ".join(text_of(wait_for_reply(up, customer.write(up, "status"))).split())
+    assert "The link" in told
+    assert "not public yet" not in told
+    assert up.stop() == 0
+
+
 def test_a_bare_ja_takes_a_change_back_and_is_answered_in_german(start_up: Callable[..., Up]) -> None:
     up, customer = start_up(), Customer()
     done = wait_for_reply(

@@ -196,6 +196,17 @@ def test_open_jobs_come_in_order_and_without_settled_ones(pool: Backend) -> None
     assert [job.job_id for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == ["b", "c"]
 
 
+def test_settled_jobs_are_listed_the_newest_first_and_without_open_ones(pool: Backend) -> None:
+    for at, name in enumerate("abcd"):
+        queue(pool, name, at=NOON + timedelta(minutes=at))
+    queue(pool, "e", key=BAKERY_ANN)
+    for name in "acb":
+        pool.jobs.settle_waiting(name, DONE, NOON + HOUR)
+    assert [job.job_id for job in pool.jobs.settled_jobs(AMELIA_SCOTT, 2)] == ["c", "b"]
+    assert [job.job_id for job in pool.jobs.settled_jobs(AMELIA_SCOTT, 9)] == ["c", "b", "a"]
+    assert pool.jobs.settled_jobs(BAKERY_ANN, 9) == []
+
+
 def test_open_jobs_are_listed_page_by_page(pool: Backend) -> None:
     for name in "abc":
         queue(pool, name)

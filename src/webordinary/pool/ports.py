@@ -39,6 +39,9 @@ class Jobs(Protocol):
     def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
         """The open jobs of a key, in order, from behind the order `after`; `pool.reading` reads all."""
 
+    def settled_jobs(self, key: ProjectUser, limit: int) -> Sequence[Job]:
+        """The settled jobs of a key, the newest first."""
+
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back; the job as it is then tells whether that is due already."""
 

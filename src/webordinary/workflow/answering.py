@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from webordinary.mail.auth import Admitted
@@ -59,6 +61,8 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
+_REMEMBERED, _MOST_PEOPLE, _ANSWERED_WITHIN = 50, 10, timedelta(days=14)
+"""`status` looks at so many jobs of so many people, and at questions that are so young."""
 _WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
@@ -322,7 +326,7 @@ class Answering:
         now, address, thread = self.now(), self.mail_deps.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
-            reply_to=reply_to, brand=self.brand, earlier=self.mailroom.answered_mails(mail),
+            reply_to=reply_to, brand=self.brand, earlier=self.mail_deps.answered_mails(mail),
         )  # fmt: skip
         with self.mail_deps.atomically():
             if thread_id and not self.renamed:
@@ -383,7 +387,10 @@ class Answering:
             wish = wish_in(mail.text, mail.sender_name)
             exact_only = project is not None and project.agent in ("builtin", "auto")
             return answers.told_wish(*(wish or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
-        return answers.report_status(self._status_lines(thread.key) if thread else (), wishes)
+        if thread is None:
+            return answers.report_status((), wishes)
+        asked, waiting = self._left_open(thread.key)
+        return answers.report_status(self._status_lines(thread.key), wishes, asked, waiting)
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
         entitled = self.mail_deps.entitlements(mail)
@@ -392,13 +399,26 @@ class Answering:
             return answers.choose_project(found.project_ids, found.addresses, found.named)
         return answers.gave_up(mail)
 
+    def _left_open(self, key: ProjectUser) -> tuple[list[str], list[str]]:
+        """The questions that a person has not answered, and the site's changes that are not public, as jobs tell."""
+        mine = self.pool.jobs.settled_jobs(key, _REMEMBERED)
+        people = {one.key for one in self.mail_deps.directory.senders() if one.key.project_id == key.project_id} - {key}
+        others = (self.pool.jobs.settled_jobs(one, _REMEMBERED) for one in sorted(people)[:_MOST_PEOPLE])
+        asked = unanswered(
+            mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in self.pool.jobs.open_jobs(key)}
+        )
+        return [self._subject_of(job) for job in asked], not_public([*mine, *chain.from_iterable(others)])
+
+    def _subject_of(self, job: Job) -> str:
+        mail = self.mail_deps.parsed_mails.load(job.email_id)
+        return mail.subject if mail and mail.subject else "(no subject)"
+
     def _status_lines(self, key: ProjectUser) -> list[str]:
         jobs = self.pool.jobs.open_jobs(key, limit=answers.MAX_LISTED)
         return [self._status_line(job) for job in jobs]
 
     def _status_line(self, job: Job) -> str:
-        mail = self.mail_deps.parsed_mails.load(job.email_id)
-        subject = mail.subject if mail and mail.subject else "(no subject)"
+        subject = self._subject_of(job)
         words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
         if job.result and job.held is DeferReason.LATER:
             when = self._date_of(job)
@@ -411,6 +431,32 @@ class Answering:
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
         lines = self.mail_deps.manifest.of(email_id) if mail.attachment_count else ()
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
+
+
+def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -> list[Job]:
+    """The jobs whose question is the last word of a conversation; `settled` are one person's, the newest first."""
+    last: dict[str, Job] = {}
+    for job in settled:
+        last.setdefault(job.thread_id, job)
+    asked = (job for job in last.values() if job.result and job.result.question and job.thread_id not in busy)
+    return [job for job in asked if job.settled_at and job.settled_at >= since]
+
+
+def not_public(settled: Iterable[Job]) -> list[str]:
+    """What is on the edit site only: what the newest publication left back, and what was changed since."""
+    waiting: list[str] = []
+    for job in sorted(settled, key=lambda job: job.settled_at or job.recorded_at):
+        result = job.result
+        if job.outcome is not JobOutcome.SUCCEEDED or result is None:
+            continue
+        if result.summary.startswith(answers.UNDONE):
+            undone = result.summary.removeprefix(answers.UNDONE).partition("\n\n")[0]
+            waiting = [one for one in waiting if one != undone]
+        elif result.published or (job.command is Command.PUBLISH and not result.question):
+            waiting = [re.sub(r" \(asked by [^()]*\)\Z", "", one) for one in result.waiting]
+        elif result.commit:
+            waiting.append(result.summary)
+    return waiting
 
 
 def _not_readable(payload: Payload) -> Answer:

@@ -95,7 +95,8 @@ def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(site: SiteFolder) ->
     [
         "We are talking about the flyer. Change “two cats” to “three cats”.",
         "I am training a new colleague with this. Change “two cats” to “three cats”.",
-        "Our prices went up a little. Change “two cats” to “three cats”.",
+        "Our prices went up in the shop. Change “two cats” to “three cats”.",
+        "Our prices have not changed. Change “two cats” to “three cats”.",
         "Der Flyer ist gemeint: bitte „two cats“ durch „three cats“ ersetzen.",
         "Change “two cats” to “three cats”. The motion was defeated.",
         "Change “two cats” to “three cats”. We were outvoted.",
@@ -123,10 +124,13 @@ def test_more_ways_to_name_a_title_a_heading_and_a_text(site: SiteFolder, mail: 
     assert made in site.files()["about.html"]
 
 
-def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(site: SiteFolder) -> None:
+def test_a_command_beside_what_was_not_understood_is_asked_for_and_done_after_a_yes(site: SiteFolder) -> None:
     asked = site.write("Oh no, that looks like a horror film. Please undo!")
     assert isinstance(asked, Asked)
-    assert "reply “undo”" in asked.question
+    assert "If you mean “undo”, reply “yes”" in asked.question
+    done = site.write("Yes")
+    assert isinstance(done, Answered)
+    assert done.then == "undo"
 
 
 @pytest.mark.parametrize(
@@ -258,13 +262,6 @@ def test_a_question_stays_open_after_an_answer_that_was_not_understood(site: Sit
     assert again.question.endswith(asked.question)
     assert isinstance(site.write("Danke!"), Answered)
     assert isinstance(site.write("Ja"), Changed)
-
-
-def test_a_yes_to_the_question_whether_to_undo_is_told_the_word_again(site: SiteFolder) -> None:
-    site.write("Oh no, that looks like a horror film. Please undo!")
-    again = site.write("Yes")
-    assert isinstance(again, Asked)
-    assert "reply “undo”" in again.question
 
 
 def test_a_question_is_not_repeated_for_ever(site: SiteFolder) -> None:
@@ -439,3 +436,96 @@ def test_a_wish_and_a_publish_are_understood_in_other_languages(site: SiteFolder
     result = site.write(mail)
     assert isinstance(result, Changed)
     assert result.then == "publish"
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "“two cats” → “three cats”",
+        "On the about page it says “two cats”, but it should now say “three cats”.",
+        "“two cats” is wrong, it's “three cats”.",
+        "Instead of “two cats” please write “three cats”.",
+        "Could “two cats” please become “three cats”?",
+        "Please correct the following: “two cats” becomes “three cats”.",
+        "Our numbers have changed: please change “two cats” to “three cats”. Could you fix it please?",
+        "Make “two cats” say “three cats”.",
+        "Auf der about-Seite muss es statt „two cats“ jetzt „three cats“ heißen.",
+        "« two cats » devient « three cats ».",
+    ],
+)
+def test_the_parts_of_an_exact_wish_may_stand_in_any_order(site: SiteFolder, mail: str) -> None:
+    assert isinstance(site.write(mail), Changed)
+    assert "three cats" in site.files()["about.html"]
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "“two cats” could be “three cats”.",
+        "“two cats” should never be “three cats”.",
+        "Change “two cats” to “three cats” and so on.",
+        "Change “two cats” to “three cats” in the text message.",
+        "Raise “two cats” by “three cats”.",
+        "Put the heading “Sale” on the about page.",
+        "Change the title of the list on the about page to “Sale”.",
+        "Could the title of the about page be “Sale”?",
+        "Our numbers have not changed: please change “two cats” to “three cats”.",
+        "Our numbers are changing in May. Please change “two cats” to “three cats”.",
+        "Change “two cats” to “three cats”. Please change that too.",
+        "Please correct it. Change “two cats” to “three cats”.",
+        "Remove “cats”.",
+        "Bitte nehmen Sie „two cats“ zur Kenntnis.",
+        "Bitte „two cats“ Nicht in „three cats“ ändern.",
+    ],
+)
+def test_a_word_more_than_the_parts_of_a_wish_is_asked_about(site: SiteFolder, mail: str) -> None:
+    assert isinstance(site.write(mail), Asked | NotUnderstood)
+    assert site.files() == SITE
+
+
+@pytest.mark.parametrize(
+    ("mail", "file", "made"),
+    [
+        ("Change the phone number from 01234 567890 to 01234 567891.", "contact.html", "01234 567891"),
+        ("Bitte die Nummer 01234 567890 durch 01234 567891 ersetzen.", "contact.html", "01234 567891"),
+        ("Change the Tall mug from 24 euros to 26 euros.", "pots.html", "Tall mug, 26 euros"),
+        ("Please add “Egg cup, 9 euros” to the list under Mugs on the pots.", "pots.html", "Egg cup, 9 euros"),
+        ("Bitte nehmen Sie „Egg cup“ in die Liste unter Mugs auf der Pots-Seite auf.", "pots.html", "<li>Egg cup</li>"),
+        ("Please make the headings dark green.", "style.css", "darkgreen"),
+    ],
+)  # fmt: skip
+def test_numbers_and_words_of_the_site_need_no_quotation_marks(
+    site: SiteFolder, mail: str, file: str, made: str
+) -> None:
+    assert isinstance(site.write(mail), Changed)
+    assert made in site.files()[file]
+
+
+def test_a_name_and_a_company_at_the_end_of_a_mail_sign_it(site: SiteFolder) -> None:
+    mail = "Please change “two cats” to “three cats”.\n\nRachel Munro\nHarbour Pottery"
+    assert isinstance(site.write(mail), Changed)
+    asked = site.write("Please change “three cats” to\n\nRachel Munro\nHarbour Pottery")
+    assert isinstance(asked, Asked | NotUnderstood)
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "Change “two cats” to “three cats” until Sunday.",
+        "On 1 December change “two cats” to “three cats”.",
+        "Bitte „two cats“ ab Montag in „three cats“ ändern.",
+        "Remplacez « two cats » par « three cats » à partir du 3 mai.",
+    ],
+)
+def test_who_names_a_date_is_told_that_none_is_kept(site: SiteFolder, mail: str) -> None:
+    told = site.write(mail)
+    assert isinstance(told, NotUnderstood)
+    assert "keep no dates" in told.text
+    assert site.files() == SITE
+
+
+def test_a_german_page_is_found_by_its_compound_and_an_unknown_one_named(site: SiteFolder) -> None:
+    assert isinstance(site.write("Auf der Potseite bitte „Mugs“ durch „Cups“ ersetzen."), Changed)
+    asked = site.write("Auf der Preisseite bitte „Cups“ durch „Mugs“ ersetzen.")
+    assert isinstance(asked, Asked)
+    assert "did not find a page called “Preis”" in asked.question

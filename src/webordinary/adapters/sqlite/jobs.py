@@ -35,6 +35,7 @@ HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
 GET = f"{JOBS} WHERE job_id = ?"
 OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' AND ord > ? ORDER BY ord LIMIT ?"
 
+SETTLED_JOBS = f"{JOBS} INDEXED BY jobs_by_time WHERE key = ? AND state = 'settled' ORDER BY recorded_at DESC LIMIT ?"
 SETTLED_SINCE = f"{JOBS} WHERE state = 'settled' AND settled_at >= ? ORDER BY settled_at, id LIMIT ?"
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
@@ -116,6 +117,11 @@ class SqliteJobs:
         """The open jobs of a key, in order."""
         with self._db.read() as conn:
             return [job_of(row) for row in conn.execute(OPEN_JOBS, (key.text, after, limit))]
+
+    def settled_jobs(self, key: ProjectUser, limit: int) -> Sequence[Job]:
+        """The settled jobs of a key, the newest first."""
+        with self._db.read() as conn:
+            return [job_of(row) for row in conn.execute(SETTLED_JOBS, (key.text, limit))]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""

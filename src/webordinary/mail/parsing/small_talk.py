@@ -49,7 +49,11 @@ class Quotations:
                 ends[mark] = self._end(text, mark, begin)
             end, closes = ends[mark]
             if closes and 0 < end - begin <= _LONGEST_QUOTE:
-                stop = "." if text[end - 1] in ".!?" and _NEXT_SENTENCE.match(text, end + 1) else ""
+                stop = (
+                    "."
+                    if text[begin:end].rstrip()[-1:] in (".", "!", "?") and _NEXT_SENTENCE.match(text, end + 1)
+                    else ""
+                )
                 parts += [text[done : opening.start()], self.mark(text[begin:end]), stop]
                 done = end + 1
         return "".join([*parts, text[done:]])
@@ -130,7 +134,7 @@ LANGUAGES = (
         "were am be been have has had having my your yours' our us me all everything everyone everybody so very much "
         "really just again about for of to in on with and as at always from there here how day week weekend evening "
         "morning afternoon night year time today work working works job help helping site website web site's new look "
-        "looks looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday "
+        "looks looking sound sounds feel feels doing going sun sunny weather rain raining family dog cat kids holiday "
         "holidays christmas easter summer spring autumn winter busy quick quickly fast finding find finds team guys "
         "folks sir madam sirs both lot lots many kind kindly kindest warm warmest soon see speak talk hear hearing "
         "forward bother bothering trouble keep keeping treating her him too also now already wish absolutely totally "
@@ -138,13 +142,13 @@ LANGUAGES = (
         "making turned out customers clients everyone's star stars rock legend patience support effort since last "
         "long ago it'll address phone number opening hours prices price webmaster admin advance million bunch ever "
         "another message mail email got getting getting's sending sent hot cold enjoying bank"
-        "confusion inconvenience",
+        "confusion inconvenience fault",
     ),
     _language(
         "hallo hi hey moin servus grüezi guten liebe lieber liebes danke dank dankeschön vielen super toll tolle "
-        "klasse perfekt prima schön schöne wunderbar großartig gut gute gefällt freundliche freundlichen grüße grüßen "
-        "gruß gruss grüsse herzliche herzlichen viele beste besten mfg lg vg ja passt genau ok okay spitze hoffe "
-        "geehrte geehrter tschüss ciao gruesse",
+        "klasse perfekt prima schön schöne wunderbar großartig gut gute gefällt freundliche freundlichen schönen grüße "
+        "grüßen gruß gruss grüsse herzliche herzlichen viele beste besten mfg lg vg ja passt genau ok okay spitze "
+        "hoffe geehrte geehrter tschüss ciao gruesse",
         "mit den die der das dem ein eine einen ich wir du sie ihnen dir euch ihr ihre deine dein mir uns und ist sind "
         "sieht aus so es alles für im am zum zur auch jetzt ganz schönen tag abend woche wochenende arbeit hilfe "
         "schnelle noch einmal nochmal zusammen alle team damen herren sehr frau herr geht mal vorab wieder wirklich "
@@ -165,8 +169,8 @@ LANGUAGES = (
         "se ve muy todo que espero estés un una cordial señor señora me encanta mil otra vez ahora",
     ),
     _language(
-        "ciao salve buongiorno buonasera grazie perfetto ottimo bello bella bellissimo bellissima benissimo bene "
-        "fantastico saluti cordiali cordialmente sì ok va caro cara gentile gentili abbraccio arrivederci bravo "
+        "buon buona ciao salve buongiorno buonasera grazie perfetto ottimo bello bella bellissimo bellissima benissimo "
+        "bene fantastico saluti cordiali cordialmente sì ok va caro cara gentile gentili abbraccio arrivederci bravo "
         "distinti splendido",
         "a tutti tutte e il la i le di del per il tuo vostro suo aiuto lavoro è molto tutto mille tante spero che stia "
         "stai sia così ora un una signor signora mi piace ancora",
@@ -182,13 +186,15 @@ _CLOSES = re.compile(
     r"\b(?:thanks|thank you|thx|ta|cheers|regards|greetings|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|xx+"
     r"|take care|(?:speak|talk|see you) soon|have a (?:nice|lovely|good|great|wonderful) (?:day|evening|week(?:end)?)"
     r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos?|atentamente"
-    r"|abrazos?|besos?|grazie|saluti|cordialmente|ciao|bisous|groet(?:en|jes)?|bedankt|dank)\b",
+    r"|abrazos?|besos?|grazie|abbraccio?|saluti|cordialmente|ciao|bisous|groet(?:en|jes)?|bedankt|dank)\b",
     re.I,
 )
 _GREETS = re.compile(
-    r"(?:hi|hello|hey|hiya|dear|good (?:morning|afternoon|evening|day)|hallo|moin|servus|guten (?:morgen|tag|abend)"
-    r"|liebe[rs]?|(?:sehr )?geehrte[r]?|bonjour|bonsoir|salut|ch[eè]re?|hola|buen[oa]s (?:d[ií]as|tardes)|estimad[oa]"
-    r"|querid[oa]|ciao|salve|buongiorno|buonasera|gentile|car[oa]|hoi|dag|beste|lieve|goede(?:morgen|middag|navond))\b",
+    r"(?:hi|hello|hey|hiya|dear|good (?:morning|afternoon|evening|day)|grüß gott|coucou|hallo"
+    r"|moin|servus|guten (?:morgen|tag|abend)|liebe[rs]?|(?:sehr )?geehrte[r]?"
+    r"|bonjour|bonsoir|salut|ch[eè]re?|hola"
+    r"|buen[oa]s (?:d[ií]as|tardes)|estimad[oa]|querid[oa]|ciao"
+    r"|salve|buongiorno|buonasera|gentile|car[oa]|hoi|dag|beste|lieve|goede(?:morgen|middag|navond))\b",
     re.I,
 )
 _DAYTIME = re.compile(r"(?:morning|afternoon|evening)(?: all| everyone| everybody| team)?", re.I)
@@ -198,7 +204,8 @@ _ENDS = re.compile(
     r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\b[A-Z]\.)(?<=[.!?…])[\s)]+|;\s*"
 )
 _CONTACT = re.compile(r"[\w.+-]+@[\w.-]+|https?://\S+|www\.\S+|[+(]?\d[\d\s()/-]{5,}")
-_MAX_NAME_WORDS, _WRAPPED, _MAX_PIECES = 5, 50, 100
+_MOST_NAMES = 3
+_MAX_NAME_WORDS, _WRAPPED, _MAX_PIECES = 6, 50, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,15 +261,15 @@ def _mended(words: list[str], language: Language) -> list[str]:
 @cache
 def _nearest(word: str, language: Language) -> str:
     """The word of small talk that differs by one letter; negations and longer words stay what they are."""
-    if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO | _MEANINGFUL:
+    if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO | MEANINGFUL:
         return word
     return nearest_of(word, (*sorted(language.anchors), *sorted(language.fillers))) or word
 
 
 _NOT_A_TYPO = word_set(
-    "dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none make please nicer "
-    "finer surer send list start starts quote quit size thin warn wording words word heading greeting back could even "
-    "fond home least main than those times weeks years where cost place each amend here today tell name main mach "
+    "think dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none make please "
+    "nicer finer surer send list start starts quote quit size thin warn wording words word heading greeting back could "
+    "even fond home least main than those times weeks years where cost place each amend here today tell name main mach "
     "macht mache wider steht stehen seite seiten dann wort blau ajout dans vert hazlo haga groen laat lass todas alla "
     "allen einde esta mein liere prim podr pouv"
 )
@@ -294,8 +301,8 @@ def clauses_of(
     found: list[Clause] = []
     names_may_follow, block = False, 0
     lines = _lines(text, starts)
-    if name_below and len(lines) > 1 and len(lines[-1].split()) <= 2 and lines[-1].istitle() and _is_name(lines[-1]):
-        lines.pop()
+    if name_below:
+        lines = _without_names_below(lines)
     for line in lines:
         block += line == ""
         if names_may_follow and (line == "" or _is_name(line)):
@@ -305,6 +312,17 @@ def clauses_of(
         clauses, names_may_follow = _clauses_of_line(line, set(words_in(sender_name)))
         found += [replace(clause, block=block) for clause in clauses]
     return found
+
+
+def _without_names_below(lines: list[str]) -> list[str]:
+    """The lines of a mail without the name, and the company, that stand at its end below a whole sentence."""
+    at = len(lines)
+    while at > 1 and len(lines) - at < _MOST_NAMES and lines[at - 1].istitle() and _is_name(lines[at - 1]):
+        at -= 1
+    alone = at == len(lines) - 1 and len(lines[at].split()) <= 2
+    above = next((line for line in reversed(lines[:at]) if line), "")
+    signed = len(lines[at].split()) <= 2 and re.search(rf"(?:[.!?)]|{MARK})\Z", above) if at < len(lines) else None
+    return lines[:at] if alone or signed else lines
 
 
 def _clauses_of_line(line: str, own_name: set[str]) -> tuple[list[Clause], bool]:
@@ -329,7 +347,7 @@ def _is_signature(sentence: str, own_name: set[str], *, closed: bool) -> bool:
 
 def without_own_name(text: str, sender_name: str) -> str:
     """`Change … please. Scott` without the name of its sender."""
-    last = re.search(r"(?<=[.!?])\s+(?P<name>[^.!?\n]{1,60})[.!]?\s*\Z", text[-_LONGEST_END:])
+    last = re.search(r"(?<=[.!?\"”»])\s+(?P<name>[^.!?\n\"“”«»„]{1,60})[.!]?\s*\Z", text[-_LONGEST_END:])
     words = set(words_in(last["name"])) if last else set()
     if last is None or not words or not words <= set(words_in(sender_name)):
         return text
@@ -400,21 +418,16 @@ def _is_greeting(piece: str) -> bool:
 
 
 def _thanks_a_person(piece: str) -> bool:
-    thanks = _CLOSES.match(piece.strip())
-    rest = piece.strip()[thanks.end() :].strip() if thanks else ""
-    return (rest != "" and _is_name(rest)) or _closes(piece)
+    thanks = _CLOSES.search(piece.strip())
+    said, rest = (piece.strip()[: thanks.end()], piece.strip()[thanks.end() :].strip()) if thanks else ("", "")
+    return (rest != "" and _is_name(rest) and is_small_talk(said)) or _closes(piece)
 
 
 def _signs(pieces: list[str]) -> bool:
     """`…, thanks, Scott`: the last piece is a name because the one before it is a closing."""
     if len(pieces) < 3 or not _is_name(pieces[-1]):
         return False
-    full_name = len(pieces[-1].split()) > 1
-    return (
-        _closes(pieces[-3])
-        or (full_name and is_small_talk(pieces[-3]))
-        or (_is_name(pieces[-3]) and _signs(pieces[:-2]))
-    )
+    return _closes(pieces[-3]) or is_small_talk(pieces[-3]) or (_is_name(pieces[-3]) and _signs(pieces[:-2]))
 
 
 _ABOUT_WHAT = re.compile(r"\s(?:from|aus|for)\s")
@@ -450,20 +463,21 @@ def _is_name(line: str) -> bool:
     if len(words) == 1 and words[0].islower():
         return len(words[0]) <= 12 and words[0].isalpha() and not _means_something(words[0])
     return all(
-        word[0].isupper()
-        or word[0].isdigit()
-        or word in ("of", "and", "the", "von", "de", "van", "tel", "phone", "x", "xx")
-        for word in words
+        word[0].isupper() or word[0].isdigit() or word in ("tel", "phone") or word in _PARTICLES for word in words
     ) and not any(map(_means_something, words))
 
 
-_MEANINGFUL = word_set(
-    "not no never don't dont but except only until till unless wait hold stop later tomorrow tonight monday tuesday "
-    "wednesday thursday friday saturday sunday next after before first please if when maybe perhaps yet still also "
-    "plus undo publish revert status change add remove delete replace nicht kein keine aber erst morgen später bitte "
-    "warten pas mais demain attends attendre ne no pero mañana espera non ma domani aspetta niet maar morgen wacht"
+_PARTICLES = word_set(
+    "of and the von vom zum zur am im de la le les di da del della du des et y e van der den dem x xx"
+)
+MEANINGFUL = word_set(
+    "from do not no never don't dont but except only until till unless wait hold stop later tomorrow tonight monday "
+    "tuesday wednesday thursday friday saturday sunday next after before first please if when maybe perhaps yet still "
+    "also plus undo publish revert status change add remove delete replace nicht kein keine aber erst morgen später "
+    "bitte warten pas mais demain attends attendre ne no pero mañana espera non ma domani aspetta niet maar "
+    "morgen wacht"
 )
 
 
 def _means_something(word: str) -> bool:
-    return word.lower().strip("'’") in _MEANINGFUL
+    return word.lower().strip("'’") in MEANINGFUL

@@ -350,14 +350,19 @@ def not_theirs(mail: ParsedMail) -> Answer:
     return Answer("Nothing was changed", (Paragraph(said), *_understood(mail)))
 
 
-def report_status(lines: Sequence[str], wishes: Sequence[str] = ()) -> Answer:
-    """The answer to `status`: the work under way, and the standing wishes of the site."""
+def report_status(
+    lines: Sequence[str], wishes: Sequence[str] = (), asked: Sequence[str] = (), waiting: Sequence[str] = ()
+) -> Answer:
+    """The answer to `status`: the work under way, what waits for an answer or a `publish`, and the standing wishes."""
     work: Block = Listing("In work", _bounded(lines)) if lines else Paragraph(_NO_WORK)
-    kept = (Listing("I keep in mind, for every change", _bounded(wishes)),) if wishes else ()
-    return Answer("Status", (work, *kept))
+    listed = (
+        (_ASKED, asked), ("On your edit site, not public yet", waiting), ("I keep in mind, for every change", wishes)
+    )  # fmt: skip
+    return Answer("Status", (work, *(Listing(title, _bounded(items)) for title, items in listed if items)))
 
 
 _NO_WORK = "Nothing is in work; all your mails are answered."
+_ASKED = "I have asked you about these mails, and wait for your answer"
 
 
 def told_wish(command: Command, wish: str, wishes: Sequence[str], *, exact_only: bool) -> Answer:

@@ -31,6 +31,18 @@ _END = re.compile(r"(?i)(?:at )?the (?:very )?(?:end|bottom)(?: of (?:the|that) 
 _BELOW = re.compile(
     rf"(?i)(?:below|under|after|beneath) (?:the )?(?:heading |text |paragraph )?(?P<under>{MARK}|.{{1,60}})"
 )
+_DATE = re.compile(
+    r"\b(?:on|from|until|till|by|since|starting|as of|ab|am|bis|seit|zum|dès|le|au|desde|hasta|el|al|dal?|fino al?|il|op"
+    r"|vanaf|tot|à partir du?|jusqu'au) (?:the |next )?(?:\d{1,2}(?:st|nd|rd|th|\.)?[ /.](?:[a-zäûé]{3}|\d)"
+    r"|(?:jan|feb|mar|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]|mär|fév|aoû|ene|dic|giu|lug|ott)[a-zéäû]*\b"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+tag\b|\w+dag\b|\w+di\b|\w+edì|sabato|domenica|dimanche"
+    r"|lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bado|domingo)|\btomorrow\b",
+    re.I,
+)
+_NO_DATES = (
+    "I do simple changes at once and keep no dates: write on the day itself, without the date. Or ask the person who "
+    "looks after your site for an agent that keeps dates."
+)
 _MOST_REPEATS = 2
 """How often a question is put again after answers that were not understood."""
 _FORGOTTEN = "{}"
@@ -142,7 +154,7 @@ class BuiltinAgent:
                 "Please send what is to be changed in a shorter mail, or in several."
             )
         context = EditContext(Draft(task.workspace, token), task.attachments)
-        grammar, asked = Grammar(context.page_names()), OpenQuestion.of(task.session)
+        grammar, asked = Grammar(context.page_names(), context.vocabulary()), OpenQuestion.of(task.session)
         if asked is not None and declines(task.instruction):
             return Answered("All right.")
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
@@ -160,7 +172,8 @@ class BuiltinAgent:
                 return Asked(
                     f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
                 )
-            said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{ABILITIES}"
+            about = _NO_DATES if _DATE.search(wishes.said) else ABILITIES
+            said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{about}"
             rest = _without(wishes, task.instruction, grammar)
             return rest or (asked and asked.again(wishes.said)) or NotUnderstood(said)
         if not wishes and task.instruction.strip() and not task.attachments:

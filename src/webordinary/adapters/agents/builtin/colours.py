@@ -18,6 +18,10 @@ _PARTS = {
     "text": (("body", "html", ":root"), ("color",)),
     "heading": (("h1",), ("color",)),
     "headings": (HEADINGS, ("color",)),
+    **{
+        one: ((one, f".{one}", f"#{one}", f".site-{one[:4]}", f".site-{one}"), _BACKGROUND)
+        for one in ("header", "footer")
+    },
     "link": (("a", "a:link"), ("color",)),
     "button": (("button", ".button", ".btn"), _BACKGROUND),
     "button text": (("button", ".button", ".btn"), ("color",)),

@@ -17,10 +17,11 @@ from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
 from webordinary.jobs.ports import AttachedFile
+from webordinary.mail.parsing.small_talk import MEANINGFUL
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
-_LONGEST_NAME = 100
+_LONGEST_NAME, _SHORT_WORD = 100, 3
 _SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
 _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
 _HEADS = ("title", "h1")
@@ -65,6 +66,13 @@ class EditContext:
         return [
             name for name in (slug, slug.replace("-", " "), *heads, *(_SEPARATOR.split(h)[0] for h in heads)) if name
         ]
+
+    def vocabulary(self) -> set[str]:
+        """The words on the pages, in small letters, and those that describe their pictures."""
+        parsed = [self.draft.page(page) for page in self.draft.pages()]
+        texts = [page.source[one.start : one.end] for page in parsed for one in page.texts]
+        texts += [one.attributes.get("alt", "") for page in parsed for one in page.all("img")]
+        return {word for text in texts for word in re.findall(r"[\w'-]{4,}", text.lower())} - MEANINGFUL
 
     def label(self, page: str) -> str:
         """How to call a page in a reply."""
@@ -176,13 +184,15 @@ def _around(page: Page, place: Element | Span) -> str:
 def replace_text(wish: Wish, context: EditContext) -> str:
     """Replace text that stands in one place, or everywhere if the customer says so."""
     old, new, near = wish.get("old"), wish.get("new"), wish.get("near")
+    about = "|".join(re.escape(word) for word in wish.get("about").split() if len(word) > _SHORT_WORD)
     hits = [
         (page, span)
         for page, span in context.spans(wish, old)
-        if not near or _stands_with(context.draft.page(page), span, near)
+        if not (near or about) or _stands_with(context.draft.page(page), span, re.escape(near) or about)
     ]
     if not wish.everywhere or not hits:
-        hits = [_one_of(hits, wish, context, f"“{old}”" + (f" with “{near}”" if near else ""))]
+        beside = near or (about and wish.get("about"))
+        hits = [_one_of(hits, wish, context, f"“{old}”" + (f" with “{beside}”" if beside else ""))]
     by_page: dict[str, list[Patch]] = {}
     for name, span in hits:
         page = context.draft.page(name)
@@ -213,7 +223,7 @@ def _stands_with(page: Page, span: Span, words: str) -> bool:
     card = span.element
     while card is not None and card.name not in _CARDS and not page.within(card, *HEADINGS):
         card = card.parent
-    return card is not None and re.search(rf"\b{re.escape(words)}\b", page.words(card), re.I) is not None
+    return card is not None and re.search(rf"\b(?:{words})\b", page.words(card), re.I) is not None
 
 
 def _cased(found: str, old: str, new: str) -> str:
@@ -328,6 +338,8 @@ def remove(wish: Wish, context: EditContext) -> str:
             one for one in context.spans(wish, text) if one[1].element is None or one[1].element.name not in _HEADS
         ]
         page, span = _one_of(spans, wish, context, f"“{text}”")
+        if not wish.get("kind") and not _is_whole(context.draft.page(page), span):
+            raise Unclear(f"“{text}” is only a part of a sentence. If just that shall go: “remove the words “{text}””.")
         context.draft.replace(page, _cut(context.draft.page(page).source, span.start, span.end))
         return f"Removed “{_short(text)}” from {context.label(page)}."
     place = _one_of(found, wish, context, f"“{text}”") if text else _block(wish, context)
@@ -337,6 +349,13 @@ def remove(wish: Wish, context: EditContext) -> str:
     words = _short(context.words(place))
     context.draft.replace(page, _without(context.draft.page(page).source, element))
     return f"Removed “{words}” from {context.label(page)}."
+
+
+def _is_whole(page: Page, span: Span) -> bool:
+    """Whether words are whole sentences, or all that stands between two marks."""
+    before, after = page.source[: span.start].rstrip(), page.source[span.end :].lstrip()
+    ends = page.source[span.end - 1] in ".!?…" or after[:1] in ("<", "", ".", "!", "?")
+    return ends and before[-1:] in (">", ".", "!", "?", ":", "")
 
 
 def _without(source: str, block: Element) -> Patch:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 # ruff: noqa: RUF001  dashes of all kinds
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from webordinary.adapters.agents.builtin.colours import colour_of
 from webordinary.adapters.agents.builtin.languages import in_english
+from webordinary.adapters.agents.builtin.replacing import read_replacement
 from webordinary.mail.parsing.commands import publishes_or_undoes
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, nearest_of, word_set
 
@@ -25,34 +26,22 @@ _MUST = "(?:should|must|needs? to|ha(?:s|ve) to|ought to)(?: now)?"
 _WITH_MAIL = "(?: (?:that |which )?(?:i(?:'ve| have)? )?(?:attached|enclosed)| here)?"
 RULES = """
 words    CHANGE the [new] [<what>] [[from] <old> [(on|of|in) the <what>]] TO <new>
-words    CHANGE the [<what>] <quoted> TO the SENTENCE <text>
-words    in the (list|text|section) [,] CHANGE [<what>] <quoted> TO <new>
 words    (CHANGE the|old) [<what>] [:] <quoted> [,] new [<what>|version] : <new>
-words    CHANGE the <quoted> <what> TO <new>
-words    CHANGE <quoted> TO <new> ((in|as) the <what>|(in|on) the [<name>] <list>)
 words    like the <title> <new>
-words    CHANGE the [<what>] <quoted> [,] [but] it SHOULD <new>
-words    CHANGE [<what>] [so] [that] [<quoted>] SAYS <new>
 words    CHANGE the <thing> (of|for) the <near> [from] <old> TO <new>
+words    (raise|lower|increase|reduce) the <thing> (of|for) the <near> [from] <old> to <new>
+words    CHANGE the <about> from <quoted> TO <new>
 words    the [new] [<what>] [,] [[from] <quoted>] [,] (SHOULD|BECOMES|changed to) <new> [instead]
 words    a <title> (:|: make it|=) <new>
 words    the (<what>|<thing> (of|for) the <near>) SHOULD <new> INSTEAD <quoted>
-words    INSTEAD <quoted> [,] [it|the <what>] SHOULD <new>
-words    [INSTEAD <quoted> [,]] WRITE <new> [as the <what>]
-words    (WRITE|ADD) <new> (INSTEAD|where it SAYS) <quoted>
-words    [it|where it] [the <what>] SAYS <quoted> [,] [but] [it|this|that] (SHOULD|WRITE) <new>
-words    the [<what>] <quoted> [is|are] WRONG [,] [it|this|that] (SHOULD|WRITE) <new>
 words    ([should|must|could|can] have|give [it]|make|let) the <what> [say|read|be] <text>
-words    have the [<what>] [<quoted>] changed to <new>
-words    make <quoted> <text>
-words    make [it] say <new> (INSTEAD|where it [now] SAYS) <quoted>
 block    CHANGE the BLOCK TO <text>
 block    the BLOCK SHOULD <text>
 add      (ADD a <kind.added>|a new <kind.new>) [SAYING] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
 add      ADD a <kind.added> [PLACE] [,] it SHOULD <text>
 add      (ADD a <kind.added>|a new <kind.new>) PLACE [SAYING] <text>
 add      PLACE [,] ADD [a <kind.added>] [SAYING] <text>
-add      ADD (in|on) the <list> [SPOT] a <kind.added> <text>
+add      ADD (in|on) the <list> [SPOT] [a <kind.added>] <text>
 add      ADD [:] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
 remove   REMOVE the [whole|entire] [<kind>] [:] <text> [(of|from|off|in) the [<name>] <list>]
 remove   take the [<kind>] <text> (out|off|away) [[of] the [<name>] <list>]
@@ -63,22 +52,24 @@ remove   have the [<kind>] <text> GONE
 remove   REMOVE the BLOCK
 photo    ADD PHOTOS [of <alt>] [SPOT]
 photo    this (photo|picture|image) [of <alt>] [SPOT]
-photo    ADD (it|them) [there] [SPOT]
+photo    ADD [(it|them)] [there] [SPOT]
 photo    PHOTOS (should|must|can) (go|be (added|shown|put)) [SPOT]
 note     [with] PHOTOS [is|are] attached
-note     (here|here's|attached|enclosed|find attached) [is|are] PHOTOS [of <alt>]
-note     ([i] have|i've|i) attached PHOTOS [of <alt>]
-swap     SWAP PHOTO [(of|showing) <subject>] [TO IT]
+note     (here|here's|attached|enclosed|find attached) [is|are] [a <adjective>] PHOTOS [of <alt>]
+note     ([i] have|i've|i|i'm) (attached|attach|attaching) PHOTOS [of <alt>]
+swap     SWAP PHOTO [(of|showing) <subject>] [TO (IT|it|this|that)]
+swap     SWAP TO (IT|it) PHOTO [(of|showing) <subject>]
 swap     SWAP the <subject> (photo|picture|image) [TO IT]
 swap     [ADD] (IT|it|PHOTO) (to|should|must) SWAP PHOTO [(of|showing) <subject>]
-swap     ADD (IT|it) INSTEAD (the one|PHOTO) [(of|showing) <subject>]
+swap     ADD (IT|it) INSTEAD (the [old|current|existing] one|PHOTO) [(of|showing) <subject>]
 unphoto  (REMOVE PHOTO [(of|showing) <subject>]|take PHOTO [(of|showing) <subject>] (off|away|out))
 unphoto  REMOVE the <subject> (photo|picture|image)
 alt      PHOTO (shows|is) <text>
+echo     (CHANGE|do) (it|this|that|them|so)
 shows    (it|they|PHOTOS) (shows|show) <shown>
 colour   [CHANGE] the <part> COLOUR (TO|SHOULD) <tint>
 colour   [CHANGE] the COLOUR of the <part> (TO|SHOULD) <tint>
-colour   (make|paint|colour|color|turn) the (<part>|<heading>) [COLOUR] <tint>
+colour   (make|paint|colour|color|turn|let) the (<part>|<heading>) [be] [COLOUR] <tint>
 colour   [CHANGE] the <plain> (TO|SHOULD) <tint>
 colour   a <tint> background
 """
@@ -88,8 +79,8 @@ WORDS = {
     "the": "(?:the|our|my|your|this|that|its) ",
     "a": "(?:(?:a|an|another|one more|a further|one|the|this|that|my|our|your|following)(?: new| following)?"
     "|new|following) ",
-    "CHANGE": "swap out|change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|turn|exchange"
-    "|adjust|alter|raise|lower|increase|reduce|reword|rewrite|revise|convert|rephrase",
+    "CHANGE": "swap out|change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|exchange"
+    "|adjust|alter|reword|rewrite|revise|convert|rephrase",
     "SWAP": "change|replace|swap|switch|exchange|update",
     "TO": "(?:to be |be )?changed to|to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
     "INSTEAD": "instead of|in place of|rather than",
@@ -126,6 +117,7 @@ _NAME = (
     r"|third|last)\b)[\w'&-]+"
 )
 _NAMES = f"{_NAME}(?: {_NAME}){{0,5}}"
+_OF_ONE_THING = rf"(?!(?:x?or|not?|but|without|except|only|all|both|each|every|any|some|others?)\b){_NAME}"
 _PLAIN = r"[\w'&.,+@/%€$£-]+(?: [\w'&.,+@/%€$£-]+){0,7}"
 SLOTS = {
     "what": f"{_TITLE}|{_HEADING}|{_NOUN}",
@@ -138,11 +130,13 @@ SLOTS = {
     **dict.fromkeys(("old", "new"), f"{MARK}|{_PLAIN}"),
     **dict.fromkeys(("quoted", "text"), MARK),
     **dict.fromkeys(("near", "under", "name", "alt", "subject"), f"{MARK}|(?:(?:the|our|my) )?{_NAMES}"),
+    "adjective": "[a-z]+",
+    "about": rf"(?:{_OF_ONE_THING})(?: {_OF_ONE_THING}){{0,5}}",
     "end": "(?:at|to) (?:the )?(?:very )?(?:end|bottom)",
     "top": "(?:at|to) (?:the )?(?:very )?(?:top|beginning|start)",
     "shown": rf"(?:the|our|my|a|an) {_NAME}(?: [\w'&-]+){{0,7}}",
     "part": "(?:site |page |website )?background|(?:main |big )heading|(?:all )?(?:the )?(?:headings|links?|buttons?)"
-    "|text",
+    "|text|footer|header",
     **{word: word for word in ("list", "heading")},
     "plain": "(?:page |site |website )?background|(?:all )?(?:the )?(?:headings|links?|buttons?)",
     "tint": r"#\w{1,8}|[a-z]+(?:[ -][a-z]+){0,2}",
@@ -150,7 +144,7 @@ SLOTS = {
 _PLACES = {
     "BLOCK": "(<kind> BEGINS <quoted>|<nth> <kind> [(of|in|from|on) the list])",
     "PLACE": "((<end> of|to|on|in|into|of|for) the [<name>] <list>"
-    " [(of|under|called|BEGINS) the [heading] <name>]|SPOT)",
+    " [[(of|under|called|BEGINS)] the [heading] <name>]|SPOT)",
     "SPOT": "(<end>|<top>|UNDER the (<nth> <kind>|[heading|paragraph|sentence|text|line|item] <under>) [in the <list>]"
     "|(to|in|into) the [section] <under> section)",
 }
@@ -185,7 +179,6 @@ EXAMPLES = (
 )
 _REQUEST = (
     r"(?P<request>would you (?:please )?mind|(?:(?:would|could) you )?be so (?:kind|good) (?:as to|to|and)"
-    r"|(?:can|could|may)(?= .{1,200} (?:become|say|read|be (?:changed|replaced|removed|deleted|added|corrected|updated|renamed)) )"  # noqa: E501
     r"|(?:i was wondering (?:if|whether)|do you think|any chance) you (?:could|can|would)"
     r"|(?:would|are) you (?:be )?able to|(?:is|would) it (?:be )?possible to|(?:can|could|would|will) (?:you|we)"
     r"|it(?:'d| would) (?:be )?(?:great|nice|lovely|good|wonderful) if you (?:could|can)"
@@ -194,12 +187,19 @@ _REQUEST = (
     r"|(?:i|we)(?:'d| would) like to ask (?:you )?(?:to|if you (?:could|can)))"
     r"(?: do (?:me|us) a favou?r and(?= ))?"
 )
+_BE = re.compile(r" be (?!changed|replaced|removed|deleted|added|corrected|updated|renamed)")
+_NAMES_A_PAGE = re.compile(
+    r"\b(?:on|to|of|in|from) (?:the|our|my) ([\w' -]{1,30}?) page\b"
+    r"|\b(?:auf|in|von) der (?!start|home|haupt|web)([\w-]{3,30}?)-?seite\b",
+    re.I,
+)
+_COULD = re.compile(rf" (?:please )?(?:can|could|may) (?=(?:the|our|my) |{MARK})", re.I)
 _POLITE = re.compile(
     rf"(?:hi|hello|please|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|ok"
     rf"|actually|as (?:discussed|agreed|mentioned|promised|(?:i|we) (?:said|discussed))"
     rf"(?: on the phone| yesterday| earlier)?"
     rf"|(?:the|our|this)(?: [\w'-]+){{1,6}} (?:is|are) (?:wrong|incorrect|outdated|out of date|not (?:right|correct)) ,"
-    rf"|{_REQUEST}|(?:can|could)(?= (?:the|our|my) )|(?:i|we)(?:'d| would)(?= like the (?:{_TITLE}|{_HEADING}) {MARK})"
+    rf"|{_REQUEST}|(?:i|we)(?:'d| would)(?= like the (?:{_TITLE}|{_HEADING}) {MARK})"
     rf"|(?:i|we)(?:'d| would) (?:like|love)(?: you)?(?: to)?"
     rf"|(?:i|we) (?:want|need)(?: you)?(?: to)?)(?: ,)?(?= )",
     re.I,
@@ -229,12 +229,20 @@ _STARTS = re.compile(
     re.I,
 )
 """A line that begins so is a wish of its own, also in small letters."""
+_DOTTED = re.compile(r"\b(?:a\.u\.b|s\.v\.p|s\.t\.p|p\.f)\.", re.I)
 _GOES_ON = re.compile(
     r"(?:[.?]\)?|\s[-–—])\s+(?=(?:it|this|that) (?:should|must|needs to|ought to|has to)\b"
     rf"|(?:please,? )?(?:change|correct|update|make|let) (?:it|this|that)(?: to)?(?: be| say| read)? {MARK})",
     re.I,
 )
 """`It says “…”. It should say “…”`, as one sentence."""
+
+
+def _joined_to_a_quotation(found: re.Match[str]) -> str:
+    before = re.split(r"[.?!]\s|\n", found.string[: found.start()])[-1]
+    return ", " if re.search(rf"{MARK}|\b(?:add|new)\b", before) else found[0]
+
+
 _NEW_BELOW = re.compile(rf"(?<={MARK})\.?\s+(?=new(?: text| version| wording)?\s*:)", re.I)
 """`Old: “…”`, and `New: “…”` after it."""
 _QUOTE_BELOW = re.compile(rf"(?<=[\w:])[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
@@ -244,7 +252,7 @@ _BELOW_QUOTE = re.compile(rf"(?<={MARK})[ \t]*\n\s*(?=(?:to|by|with|into|on|in|f
 _INTRODUCTION = word_set(
     "i we you have here are is my our the a an few two three four five some couple of small little quick tiny more new "
     "following move date just change update edit make these would like need want could can do for me us to on "
-    "site website one another simple minor next prices hours opening please fix correct this that these it "
+    "site website one another simple minor prices hours opening please fix correct this that these it "
     "again there there's it's noticed found seen last has needed required"
 )
 _FILLERS = word_set(
@@ -252,6 +260,7 @@ _FILLERS = word_set(
     "current existing ,"
 )
 """Words that a sentence means the same without, if all of its texts are in quotation marks."""
+_NAMED = re.compile(rf"\b(?!(?:year|day|time|date|{SLOTS['kind']})s? )(?:{_NOUN}|{WORDS['CHANGE']})s?(?= )")
 _BEFORE_A_PAGE = word_set("on in for the our my please")
 _CHANGES = word_set(
     "changes updates edits thing things requests wishes tweaks corrections typo typos mistake mistakes error errors"
@@ -346,8 +355,8 @@ class Misunderstood:
 class Grammar:
     """Reads the wishes of a mail about a site with these pages, each under all of its names; the homepage under ""."""
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
-        self._pages = pages
+    def __init__(self, pages: Mapping[str, str], words: Container[str] = ()) -> None:
+        self._pages, self._words = pages, words
         names = "|".join(re.escape(name) for name in sorted(pages, key=len, reverse=True) if name) or "(?!)"
         files = "|".join(re.escape(name) for name in pages if "." in name) or "(?!)"
         self._place = re.compile(
@@ -359,20 +368,26 @@ class Grammar:
             re.I,
         )
 
+        self._bare_place = re.compile(rf" (?:on|of|in|from|at|to) (?:the|our|my) (?P<name>{names})(?: ,)?(?= )", re.I)
+
     def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
-        scope, blocks, opened = "", range(0), ""
-        said = _NEW_BELOW.sub(", ", quotes.set_aside(text))
-        said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", said)))
+        scope, blocks, opened, news = "", range(0), "", ""
+        said = _NEW_BELOW.sub(", ", quotes.set_aside(_DOTTED.sub(lambda word: word[0].replace(".", ""), text)))
+        said = _GOES_ON.sub(_joined_to_a_quotation, _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", said)))
         for clause in clauses_of(said, "", _STARTS, name_below=True):
             shown = quotes.shown(clause.text)
             if shown in aside:
                 continue
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(shown)
-            text = self._with_page_names(clause.text, quotes)
-            page, rest = self._introduced(self.in_english(text))
+            text = _PHOTO_OF.sub(lambda one, quotes=quotes: f"{one[1]} of {quotes.mark(one[2])}", clause.text)  # type: ignore[misc]
+            text = _with_exact_texts(self._with_page_names(text, quotes), quotes)
+            if not wishes and (reason := _NEWS.match(text)):
+                news, text = shown, text[reason.end() :]
+            page, rest = self._introduced(text)
+            rest = self.in_english(rest)
             if page:
                 if opened:
                     break
@@ -382,13 +397,17 @@ class Grammar:
             found = self._readings(replace(clause, text=rest), _normal(rest), quotes)
             if found is None:
                 return Misunderstood(shown)
+            if found[0].kind == "echo":
+                if wishes and not re.search(r"(?i)\b(?:too|also|as well|again)\b", shown):
+                    continue
+                return Misunderstood(shown)
             here, opened = scope if clause.block in blocks else "", ""
             for one in found:
                 if one.page == SAME and not (wishes and wishes[-1].page):
                     return Misunderstood(shown)
                 wishes.append(replace(one, page=wishes[-1].page if one.page == SAME else one.page or here))
             blocks = range(clause.block, clause.block + 1) if clause.block in blocks else range(0)
-        return Misunderstood(opened) if opened else _joined(wishes)
+        return Misunderstood(opened or news) if opened or (news and not wishes) else _joined(wishes)
 
     def _with_page_names(self, text: str, quotes: Quotations) -> str:
         """`the page “About”` as `the page About`, if the site has such a page."""
@@ -402,8 +421,8 @@ class Grammar:
     def _introduced(self, text: str) -> tuple[str, str]:
         """The page of `On the about page:`, and the clause without it and without `Three changes please:`."""
         intro, colon, rest = text.partition(":")
-        words, page = self._without_place(_normal(intro))
-        said = set(re.findall(r"[^\s,.]+", words.lower()))
+        words, page = self._without_place(_normal(_POLITE_END.sub("", self.in_english(intro).strip())))
+        said = set(re.findall(r"[^\s,.]+", _NAMED.sub("", words.lower())))
         if said <= _INTRODUCTION | _CHANGES and (colon or said & _CHANGES or (page and said <= _BEFORE_A_PAGE)):
             return page or "", rest
         return "", text
@@ -412,9 +431,9 @@ class Grammar:
         """A clause of another language as an English one, with the command that it ends with; else as it is."""
         joined = _AND_COMMAND.fullmatch(text)
         command = publishes_or_undoes(Clause(joined[2])) if joined else None
-        if joined and command and (wish := in_english(_normal(joined[1]), self._pages)):
+        if joined and command and (wish := in_english(_normal(joined[1]), self._pages, self._words)):
             return f"{wish} and {command}"
-        return in_english(_normal(text), self._pages) or text
+        return in_english(_normal(text), self._pages, self._words) or text
 
     def page_of(self, said: str) -> str:
         """The page that these words name, also without the word page; empty if they name none."""
@@ -425,14 +444,16 @@ class Grammar:
 
     def unknown_page(self, said: str) -> str:
         """The page that a wish names and the site does not have."""
-        found = re.search(r"\b(?:on|to|of|in|from) (?:the|our|my) ([\w' -]{1,30}?) page\b", said, re.I)
-        return found[1] if found and not self._place.search(_normal(said)) else ""
+        found = _NAMES_A_PAGE.search(said)
+        return next(filter(None, found.groups())) if found and not self._place.search(_normal(said)) else ""
 
     def _readings(self, clause: Clause, said: str, quotes: Quotations) -> list[Wish] | None:
         """The only way to read a sentence as one wish or several; None if there is none, or more than one."""
         command = publishes_or_undoes(Clause(clause.text, clause.asks))
         if command is not None:
             return [Wish(str(command), clause.text, {})]
+        if clause.asks and (asked := _COULD.match(said)) and (_PLEASE.search(clause.text) or not _BE.search(said)):
+            said, clause = f" let {said[asked.end() :]}", replace(clause, asks=False)
         polite = _POLITE.match(self._without_place(said)[0].strip(" ,") + " ")
         if clause.asks and not (polite and polite["request"]) and not _PLEASE.search(clause.text):
             return None
@@ -467,7 +488,8 @@ class Grammar:
         verb, _, tail = rest.strip(" ,").partition(" ")
         rest = f"{_verb(verb.lower()) or verb} {tail}".strip() + " "
         core = " ".join(word for word in rest.split() if word.lower() not in _FILLERS) + " "
-        wish = _only_reading(rest, quotes) or (_only_reading(core, quotes, exact=True) if core != rest else None)
+        wish = _replacement(rest, quotes) or _only_reading(rest, quotes)
+        wish = wish or (_only_reading(core, quotes, exact=True) if core != rest else None)
         if wish is None:
             return None
         if ((everywhere or region) and wish.kind not in ("text", "remove")) or (wish.kind == "colour" and page):
@@ -478,6 +500,8 @@ class Grammar:
     def _without_place(self, said: str) -> tuple[str, str | None]:
         """The wish without the page that it names, and that page; None for it where two are named."""
         found = list(self._place.finditer(said))
+        if not found and (bare := self._bare_place.search(said)):
+            return f"{said[: bare.start()]} {said[bare.end() :].lstrip()}", self._pages[bare["name"].lower()]
         if len(found) != 1:
             return said, "" if not found else None
         name = found[0]["name"] or found[0]["called"] or found[0]["file"]
@@ -486,6 +510,44 @@ class Grammar:
         return said[: found[0].start()] + (
             f" at {found[0]['end'].split(maxsplit=1)[1]} " if found[0]["end"] else " "
         ) + rest, page
+
+
+_SUBJECT = r" (?!(?:not?|n[oe]ver|nothing|none|neither|ha(?:s|ve|d)|is|are|was|were|may|might|could|of)\b)[\w'&-]+"
+_NEWS = re.compile(
+    rf"(?:(?:(?:the|our|my)(?:{_SUBJECT}){{1,4}}|(?:{_SUBJECT[1:]} ){{0,3}}(?:{_NOUN}|subs|subscriptions)s?) (?:"
+    r"(?:has|have) (?:(?:just|now|finally|recently|been) )*(?:changed|moved|updated|postponed|gone up|gone down)"
+    r"|(?:is|are) (?:now )?(?:different|changing|new|going up|going down)|changed|moved|went (?:up|down))"
+    rf"|we(?: have|'ve got|'ve)(?: got)? (?:a )?new (?:{_NOUN}|fee|subscription)s?"
+    r"|we(?:'re| are)? (?:now )?(?:open|start|clos|meet)(?:e|ing)?(?: (?!on |in |at )[\w-]+){0,3} (?:earlier|later)"
+    r"|we(?:'re| are|'ve| have)(?: had to)? (?:putt?|rais)(?:e|ed|ing)?(?: (?:the|our|up))* (?:prices|fees)(?: up)?)"
+    r"(?: (?:again|now|on \w+days?|from now on|these days|slightly|a (?:little|bit|tiny bit)))*(?: ?: ?| ?,? so |\Z)"
+    r"|(?:(?:unsere?|die|der|das)(?: \w+){1,3} (?:(?:haben|hat) sich (?:etwas )?geändert|w(?:ird|urde) verschoben)"
+    r"|wir haben neue \w*(?:zeiten|preise|nummer|adresse))(?: ?: ?|\Z)"
+    r"|(?:nos|notre|les?|la)(?: \w+){1,4} (?:(?:ont|a) (?:un peu )?changé|est (?:reporté|déplacé)e?)(?: ?: ?|\Z)"
+    r"|(?:nuestr[oa]s?|los?|las?|el)(?: \w+){1,3} (?:ha|han) cambiado(?: ?: ?|\Z)"
+    r"|(?:i|il|gli|le|la|l')(?: ?\w+){1,3} (?:è|sono) cambiat[oaie](?: ?: ?|\Z)"
+    r"|(?:de|het|onze)(?: \w+){1,3} (?:is|zijn) (?:veranderd|gewijzigd|verplaatst)(?: ?: ?|\Z)",
+    re.I,
+)
+"""`Our hours have changed:` before the first wish gives its reason, and nothing else."""
+_EXACT = re.compile(
+    r"(?<![\w.+-])(?:[€£$] ?\d[\d.,]*\d|\d[\d.,]* ?(?:[€£$]|euros?\b)|[\w.+-]+@[\w-]+\.[\w.-]*\w"
+    r"|[+(]?\d[\d ()/-]{6,}\d)(?![\w-])"
+)
+
+
+_PHOTO_OF = re.compile(
+    r"((?:anbei|im anhang|hier|voici|ci-joint|adjunto|aquí|in allegato|ecco|allego|hierbij|bijgaand|bijgevoegd)\b"
+    r".{1,30}?(?:foto|bild|photo|image|imagen|immagine|afbeelding)) (?:vo[nm]|d[eiu]|d'|del|dell[ao']|van) ?"
+    r"(?:(?:der|dem|den|la|le|les|el|los|las|de|het) )?([\w'-]+(?: [\w'-]+){0,3})(?=,|\Z)",
+    re.I,
+)
+"""What a photo shows, after `Here is`, in other languages than English: words of its own."""
+
+
+def _with_exact_texts(text: str, quotes: Quotations) -> str:
+    """Of two phone numbers, addresses or amounts one is the old text and one the new, also without quotation marks."""
+    return _EXACT.sub(lambda found: quotes.mark(found[0]), text) if len(_EXACT.findall(text)) == 2 else text
 
 
 def _verb(word: str) -> str:
@@ -504,6 +566,11 @@ def _only_reading(said: str, quotes: Quotations, *, exact: bool = False) -> Wish
     found = {repr(sorted(one.slots.items())) + one.kind: one for one in wishes if one is not None}
     clear = [one for one in found.values() if not one.doubt] or list(found.values())
     return clear[0] if len(clear) == 1 else None
+
+
+def _replacement(said: str, quotes: Quotations) -> Wish | None:
+    found = read_replacement(said)
+    return Wish(found[0], "", {name: quotes.text(mark) for name, mark in found[1].items()}) if found else None
 
 
 def _is_exact(match: re.Match[str]) -> bool:

@@ -238,6 +238,7 @@ MOST_OPEN = 1000
 _MOVE_TRIES = 5
 _KNOWN_PLACES = 4096
 
+SETTLED = "#projectUserId = :key AND #order < :none"
 QUEUE = "#projectUserId = :key AND #order >= :first"
 COUNT = "SET #lastOrder = :order"
 COUNTED = "#lastOrder = :last"
@@ -289,6 +290,11 @@ class JobTable:
     def open(self, key: ProjectUser, limit: int, after: int = 0) -> list[Record]:
         """The first open jobs of a key behind the order `after`."""
         return self._records(self._read(key, after + 1, limit))
+
+    def settled(self, key: ProjectUser, limit: int) -> list[Record]:
+        """The settled jobs of a key: they lie at the negative of their order, so that the newest come first."""
+        values = {"key": str(key), "none": 0}
+        return self._records(self.dynamo.query(f"reading what {key} has settled", self.name, SETTLED, values, limit))
 
     def find(self, job_id: str) -> Record | None:
         """One job, wherever it lies; None if it is not recorded."""

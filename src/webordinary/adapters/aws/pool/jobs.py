@@ -85,6 +85,10 @@ class AwsJobs:
         """The open jobs of a key, in order."""
         return [record.job for record in self._table.open(key, limit, after)]
 
+    def settled_jobs(self, key: ProjectUser, limit: int) -> Sequence[Job]:
+        """The settled jobs of a key, the newest first."""
+        return [record.job for record in self._table.settled(key, limit)]
+
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
         for _ in range(_TRIES):
