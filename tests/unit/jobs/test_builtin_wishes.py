@@ -102,7 +102,9 @@ def test_a_mail_changes_one_place(site: SiteFolder, mail: str, file: str, old: s
         ("body { background: #fff; color: oklch(0.3 0.1 20) }", "make the background navy", "Please look whether"),
     ],
 )  # fmt: skip
-def test_who_changes_a_colour_is_told_when_text_gets_hard_to_read(site: SiteFolder, style: str, mail: str, told: str) -> None:
+def test_who_changes_a_colour_is_told_when_text_gets_hard_to_read(
+    site: SiteFolder, style: str, mail: str, told: str
+) -> None:
     (site.folder / "style.css").write_text(style)
     result = site.write(mail)
     assert isinstance(result, Changed), result

@@ -32,7 +32,7 @@ _BELOW = re.compile(
     rf"(?i)(?:below|under|after|beneath) (?:the )?(?:heading |text |paragraph )?(?P<under>{MARK}|.{{1,60}})"
 )
 _DATE = re.compile(
-    r"\b(?:on|from|until|till|by|since|starting|as of|ab|am|bis|seit|zum|dès|le|au|desde|hasta|el|al|dal?|fino al?|il|op"
+    r"\b(?:on|from|until|till|by|since|as of|ab|am|bis|seit|zum|dès|le|au|desde|hasta|el|al|dal?|fino al?|il|op"
     r"|vanaf|tot|à partir du?|jusqu'au) (?:the |next )?(?:\d{1,2}(?:st|nd|rd|th|\.)?[ /.](?:[a-zäûé]{3}|\d)"
     r"|(?:jan|feb|mar|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]|mär|fév|aoû|ene|dic|giu|lug|ott)[a-zéäû]*\b"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+tag\b|\w+dag\b|\w+di\b|\w+edì|sabato|domenica|dimanche"
