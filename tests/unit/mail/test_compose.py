@@ -451,7 +451,7 @@ ANSWERS = {
     "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
     "a publisher asks": answers.not_theirs(parsed()),
     "status": report_status(("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)),
-    "status of what waits": report_status((), (), ("Spring",), ("Changed the title of the homepage to “Spring”.",)),
+    "status of what waits": report_status((), (), ("spelling",), ("Changed the title of the homepage to “Spring”.",)),
     "status of dates": report_status((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}")),
     "no status": report_status(()),
     "remembered": answers.told_wish(Command.REMEMBER, "spelling", ("spelling",), exact_only=True),
