@@ -19,7 +19,7 @@ from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import DomainFinding, Project, Sender, SenderRole, site_folder
-from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
+from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent, state_of
 from webordinary.operations import mails, onboarding, pool, releases, site_settings
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
@@ -28,6 +28,8 @@ from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, spans
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
+SHOWN_STATES = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.REFUSED)
+"""What needs a person, beside what was given up or not delivered."""
 COST_DAYS = 30
 RECENTLY = timedelta(days=3)
 PAGE_SIZE = 25
@@ -141,12 +143,12 @@ class Console:
 
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
-        services = self._services
-        unclear, failed = self._in(MailState.NOT_UNDERSTOOD), self._in(MailState.FAILED)
-        letters, refused = services.dead_letters.all(MOST_ITEMS), self._in(MailState.REFUSED, RECENTLY)
+        services, found = self._services, self._by_state()
+        unclear, failed, refused = found[MailState.NOT_UNDERSTOOD], found[MailState.FAILED], found[MailState.REFUSED]
+        letters = services.dead_letters.all(MOST_ITEMS)
         quoted = [one.email_id for group in (unclear, failed, letters) for one in group[:MOST_QUOTED]]
         return NeedsPerson(
-            self._in(MailState.HELD),
+            found[MailState.HELD],
             unclear,
             failed,
             refused,
@@ -184,9 +186,25 @@ class Console:
         """The mails that fit as CSV or as lines of JSON."""
         return mails.export_mails(self._services.mail_index, mail_filter, as_csv=as_csv)
 
-    def _in(self, state: MailState, within: timedelta | None = None) -> Sequence[MailSummary]:
-        since = self._services.clock.now() - within if within else None
-        return self._services.mail_index.find(MailFilter(state=state.value, since=since), MOST_ITEMS).mails
+    def _by_state(self) -> Mapping[MailState, Sequence[MailSummary]]:
+        """The mails that may need a person. Without an index the newest are looked at, once for all states."""
+        index, since = self._services.mail_index, self._services.clock.now() - RECENTLY
+        if index.reach:
+            newest = index.find(MailFilter(), MOST_ITEMS).mails
+            return {
+                state: [
+                    mail
+                    for mail in newest
+                    if state_of(mail) is state and (state is not MailState.REFUSED or mail.received_at >= since)
+                ]
+                for state in SHOWN_STATES
+            }
+        return {
+            state: index.find(
+                MailFilter(state=state.value, since=since if state is MailState.REFUSED else None), MOST_ITEMS
+            ).mails
+            for state in SHOWN_STATES
+        }
 
     def retry(self, email_id: str, by: str, agent: str = "") -> None:
         """Do a mail once more that ended undone; with another agent, which its site keeps."""
@@ -224,8 +242,6 @@ class Console:
     def rehearse(self, email_id: str, by: str) -> bool:
         """Have a mail run once more on copies, in a thread; False if one of them runs already."""
         services = self._services
-        if not services.profile.data_is_local:
-            raise Permanent("a mail is rehearsed on the machine that has its site; on AWS use `webordinary replay`")
         if services.jobs.get(job_id_of(email_id)) is None:
             raise Permanent(f"mail {email_id[:12]} never became a job: there is nothing to rehearse")
         if not self._one_rehearsal.acquire(blocking=False):

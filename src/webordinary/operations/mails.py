@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -30,7 +32,7 @@ from webordinary.operations.ports import MailIndex, Overview
 from webordinary.workflow.reading import settle_question
 from webordinary.workflow.start import start_released
 
-MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 5000, 100_000, 20_000
+MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 1000, 100_000, 20_000
 BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
@@ -40,13 +42,19 @@ _FORMULA = re.compile(r'(\A|[;,\t\r\n|])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20]
 NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.DEAD)
 
 
+COUNTED_SECONDS = 10.0
+"""Counts may be so old."""
+
+
 class ScannedMails:
     """The MailIndex of a backend without an index: reads the last MAX_SEARCHED mails."""
 
-    reach = f"Only the last {MAX_SEARCHED} mails are searched; senders and subjects, not texts."
+    reach = f"Only the last {MAX_SEARCHED} mails are searched; senders and subjects, not texts. Counts go back {_PAGE}."
 
     def __init__(self, overview: Overview, directory: Directory) -> None:
         self._overview, self._directory = overview, directory
+        self._guard = threading.Lock()
+        self._counted, self._counted_at = Counter[tuple[str, MailState]](), float("-inf")
 
     def find(self, mail_filter: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
         """See MailIndex. It reads on until the page is full, so `total` is what it has seen."""
@@ -58,9 +66,16 @@ class ScannedMails:
         return MailPage(tuple(found[offset : offset + limit]), len(found), counted=len(found) <= offset + limit)
 
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:
-        """See MailIndex: of the last mails of one page, because each costs calls."""
-        seen = islice(self._recent(None, ""), _PAGE)
-        return Counter(state_of(mail) for mail in seen if not project_id or _project_of(mail) == project_id)
+        """See MailIndex: of the last mails of one page, because each costs calls; one look serves a list of sites."""
+        with self._guard:
+            if time.monotonic() - self._counted_at > COUNTED_SECONDS:
+                seen = islice(self._recent(None, ""), _PAGE)
+                self._counted = Counter((_project_of(mail), state_of(mail)) for mail in seen)
+                self._counted_at = time.monotonic()
+        found = Counter[MailState]()
+        for (project, state), number in self._counted.items():
+            found[state] += number if project_id in ("", project) else 0
+        return +found
 
     def _recent(self, since: datetime | None, before: str) -> Iterator[MailSummary]:
         last: str | None = before or None
@@ -237,10 +252,9 @@ def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> 
 def close_mail(services: Container, email_id: str, by: str) -> None:
     """Nothing is to be done about a mail that needs a person; its customer is told nothing. Idempotent."""
     state = state_of(_mail(services, email_id))
-    if not services.profile.data_is_local:
-        raise Permanent("on AWS a mail cannot be closed: answer it instead")
     if state not in (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.REFUSED, MailState.CLOSED):
         raise Permanent(f"mail {email_id[:12]} is {state}: it needs no person")
+    services.raw_mails.note_closed(email_id)
     services.events.emit(Event(EventKind.MAIL_CLOSED, email_id, data={"by": by}))
 
 

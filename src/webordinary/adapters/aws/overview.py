@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
@@ -27,7 +29,7 @@ from webordinary.mail.ports import (
 from webordinary.mail.replies.compose import answer_kind
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import EventKind
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, JobOutcome
 from webordinary.model.mail import ParsedMail
 from webordinary.model.names import job_id_of
 from webordinary.model.projects import Sender
@@ -44,6 +46,7 @@ from webordinary.model.snapshot import (
     workers_in,
 )
 from webordinary.pool.ports import DeadLetters
+from webordinary.workflow.start import RELEASED
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions import SFNClient
@@ -79,13 +82,13 @@ class WorkflowSteps:
     client: SFNClient
     state_machine_arn: str
 
-    def of(self, email_id: str) -> tuple[list[TimelineItem], tuple[StateVisit, ...]]:
-        """What the first run of a mail's workflow did, and its states; nothing where its history cannot be read."""
+    def of(self, name: str) -> tuple[list[TimelineItem], tuple[StateVisit, ...]]:
+        """What an execution did, and its states; nothing where its history cannot be read."""
         from webordinary.asl.ports import HistoryEvent, states_entered  # noqa: PLC0415 - a lambda starts without it
 
-        arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{email_id}"
+        arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
         try:
-            with translated(f"looking at the workflow of mail {email_id}"):
+            with translated(f"looking at the workflow {name}"):
                 told = self.client.get_execution_history(
                     executionArn=arn, maxResults=MOST_STEPS, includeExecutionData=False
                 )
@@ -143,6 +146,8 @@ BEFORE = "#receivedDay = :day AND #receivedAt < :before"
 MAX_ROWS, MOST_REDRIVES = 200, 20
 STOPPED = {"refused": "MailRefused", "held": "MailHeld", "dropped": "MailDropped"}
 LOOK_SECONDS = 5
+LOOKS_AT_ONCE = 8
+"""Fewer than the connections that a client keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +185,13 @@ class AwsOverview:
             if len(ids) >= limit:
                 break
         dead = self._dead()
-        return self._named([self._look(email_id, dead).summary for email_id in ids])
+        return self._named(self._looks(ids, dead))
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
         """See Overview: those with an open job."""
         dead = self._dead()
-        jobs = self.pool_look.open_jobs(limit)
-        mails = self._named([self._look(job.email_id, dead, Record(job, 0)).summary for job in jobs])
+        jobs = {job.email_id: Record(job, 0) for job in self.pool_look.open_jobs(limit)}
+        mails = self._named(self._looks([*jobs], dead, jobs))
         return sorted(mails, key=lambda mail: mail.received_at, reverse=True)
 
     def mail(self, email_id: str) -> MailDetail | None:
@@ -196,7 +201,7 @@ class AwsOverview:
             return None
         mail = self.parsed_mails.load(email_id)
         replies = tuple(_reply(entry) for entry in self.outbox.of(email_id))
-        steps, path = self.steps.of(email_id)
+        steps, path = self.steps.of(f"{email_id}{self._run_of(email_id, looked.redrives)}")
         told = timeline(looked.summary, looked.record, replies, steps)
         called = self.pool_look.names(workers_in(told))
         return MailDetail(
@@ -230,6 +235,20 @@ class AwsOverview:
         called = self.pool_look.names({mail.job.worker for mail in mails if mail.job and mail.job.worker})
         return [_with_name(mail, called) for mail in mails]
 
+    def _looks(
+        self, email_ids: Sequence[str], dead: Mapping[str, str], known: Mapping[str, Record] = MappingProxyType({})
+    ) -> list[MailSummary]:
+        """Several mails at once: one after another, a page of them would take seconds from an operator's machine."""
+        with ThreadPoolExecutor(LOOKS_AT_ONCE) as threads:
+            looks = threads.map(lambda email_id: self._look(email_id, dead, known.get(email_id)), email_ids)
+            return [look.summary for look in looks]
+
+    def _run_of(self, email_id: str, redrives: int) -> str:
+        """How the name of a mail's last execution ends, after the mail's own."""
+        if redrives:
+            return f"-r{redrives}"
+        return RELEASED if self.raw_mails.is_released(email_id) else ""
+
     def _last_run(self, email_id: str) -> tuple[Record | None, int]:
         """A redriven mail has several jobs: the last of them, and after how many redrives that is."""
         found, redrives = self.jobs.find(job_id_of(email_id)), 0
@@ -244,7 +263,8 @@ class AwsOverview:
         job = record.job if record else None
         replies = self.outbox.of(email_id)
         answered = None if job and job.open else _answered_at(replies, redrives)
-        stopped = self._stopped(email_id) if job is None and answered is None else {}
+        noted = self._noted(email_id) if (job is None and answered is None) or _ended_undone(job) else {}
+        stopped = noted.get("stopped", {}) if job is None else {}
         told = record.told if record else ()
         summary = MailSummary(
             email_id=email_id,
@@ -253,21 +273,19 @@ class AwsOverview:
             recipient=envelope.recipient,
             subject=mail.subject if mail else None,
             job=_job(job) if job else None,
-            milestones={entry.kind: entry.at for entry in told} | _milestone(stopped) | _answers(replies),
+            milestones={entry.kind: entry.at for entry in told} | _milestones(noted, stopped) | _answers(replies),
             answered_at=answered,
             ended=answered is not None,
             dead_reason=dead.get(email_id),
             stopped=stopped.get("verdict", ""),
             stopped_because=stopped.get("reason"),
         )
-        return _CachedMail(summary, record)
+        return _CachedMail(summary, record, redrives)
 
-    def _stopped(self, email_id: str) -> Mapping[str, str]:
-        """Why the mail was stopped. Not cached: it may be refused after it was first shown."""
+    def _noted(self, email_id: str) -> Mapping[str, Any]:
+        """Why the mail was stopped, and when it was closed. Not cached: that may come after it was first shown."""
         place = self.items.table, self.items.key(email_id, MAIL)
-        item = self.items.dynamo.get(f"looking what became of mail {email_id}", place) or {}
-        stopped: Mapping[str, str] = item.get("stopped", {})
-        return stopped
+        return self.items.dynamo.get(f"looking what became of mail {email_id}", place) or {}
 
     def _dead(self) -> Mapping[str, str]:
         return {letter.email_id: letter.reason for letter in reversed(self.letters.all(MAX_ROWS))}
@@ -279,6 +297,7 @@ class _CachedMail:
 
     summary: MailSummary
     record: Record | None
+    redrives: int
 
 
 def _with_name(mail: MailSummary, called: Mapping[str, str]) -> MailSummary:
@@ -299,8 +318,15 @@ def _answers(replies: Sequence[OutboxEntry]) -> dict[str, datetime]:
     return {EventKind.OPERATOR_ANSWERED.value: max(written)} if written else {}
 
 
-def _milestone(stopped: Mapping[str, str]) -> dict[str, datetime]:
-    return {STOPPED[stopped["verdict"]]: at(stopped["at"])} if stopped else {}
+def _milestones(noted: Mapping[str, Any], stopped: Mapping[str, str]) -> dict[str, datetime]:
+    reached = {STOPPED[stopped["verdict"]]: at(stopped["at"])} if stopped else {}
+    return reached | ({EventKind.MAIL_CLOSED.value: at(noted["closedAt"])} if "closedAt" in noted else {})
+
+
+def _ended_undone(job: Job | None) -> bool:
+    """Whether an operator may have closed its mail."""
+    failed = job is not None and job.outcome not in (None, JobOutcome.SUCCEEDED, JobOutcome.CANCELLED)
+    return failed or bool(job and job.result and job.result.error)
 
 
 def _job(job: Job) -> JobSummary:

@@ -201,6 +201,9 @@ class SqliteRawMails:
         with self._db.write() as conn:
             conn.execute(RECONSIDER, (email_id,))
 
+    def note_closed(self, email_id: str) -> None:
+        """The event tells it here."""
+
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         with self._db.read() as conn:
             return conn.execute(EARLIER_UNPLACED, (email_id, since.timestamp())).fetchone() is not None

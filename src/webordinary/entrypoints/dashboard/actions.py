@@ -26,7 +26,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.projects import DomainFinding, Project, SenderRole
 from webordinary.model.snapshot import MailFilter, MailState
 from webordinary.operations.access import TooManyTries
-from webordinary.operations.console import PAGE_SIZE, Console, NewSite
+from webordinary.operations.console import MOST_ITEMS, PAGE_SIZE, Console, NewSite
 from webordinary.operations.site_settings import SiteChanges, hook_address
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
@@ -50,7 +50,9 @@ class ActionPages:
         seq = await self._do(self._d.overview.last_seq)
         waiting, keys = await self._do(self._console.needs_person), await self._do(self._console.keys)
         view = attention_view(waiting, [str(key) for key in keys], self._console.agents, self._d.clock())
-        return self._templates.live(request, "attention.html", groups=view, seq=seq)
+        return self._templates.live(
+            request, "attention.html", groups=view, reach=self._console.reach, most=MOST_ITEMS, seq=seq
+        )
 
     async def retry(self, request: Request) -> Response:
         """Do a mail once more that ended undone."""

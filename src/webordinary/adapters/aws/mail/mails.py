@@ -233,6 +233,11 @@ class AwsRawMails:
         place = (self._items.table, self._items.key(email_id, MAIL))
         return bool((self._items.dynamo.get(f"reading mail {email_id}", place) or {}).get("released"))
 
+    def note_closed(self, email_id: str) -> None:
+        key, now = self._items.key(email_id, MAIL), moment(self._items.now())
+        write = update(self._items.table, key, "SET #closedAt = :now", "attribute_exists(#emailId)", now=now)
+        self._items.dynamo.write(f"closing mail {email_id}", write)
+
     def reconsider(self, email_id: str) -> None:
         now = moment(self._items.now())
         change = "SET #reconsideredAt = :now REMOVE #stopped"
