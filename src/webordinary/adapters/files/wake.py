@@ -84,7 +84,7 @@ class Listener:
         poll = select.poll()
         for descriptor in (self._sock.fileno(), self._inside.fileno(), *also):
             poll.register(descriptor, select.POLLIN)
-        ready = {fd for fd, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)}
+        ready = dict(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
         heard = _drain(self._sock) if self._sock.fileno() in ready else []
         if self._inside.fileno() in ready:
             heard += _drain(self._inside)
