@@ -27,13 +27,13 @@ from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases  # 
 from webordinary.adapters.aws.pool.dead_letters import (  # noqa: E402
     AwsDeadLetters,
     AwsInterruptions,
+    AwsLedger,
 )
 from webordinary.adapters.aws.pool.job_table import JobTable  # noqa: E402
 from webordinary.adapters.aws.pool.jobs import (  # noqa: E402
     AwsJobs,
     AwsPendingCallbacks,
 )
-from webordinary.adapters.aws.pool.ledger import AwsLedger  # noqa: E402
 from webordinary.adapters.aws.pool.queues import (  # noqa: E402
     AwsInterrupts,
     Queues,

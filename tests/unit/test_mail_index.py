@@ -10,7 +10,7 @@ import pytest
 from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.adapters.sqlite import mail_index
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
-from webordinary.adapters.sqlite.retention import FORGET
+from webordinary.adapters.sqlite.mails import FORGET
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser

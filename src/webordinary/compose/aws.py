@@ -35,10 +35,9 @@ from webordinary.adapters.aws.overview import AwsOverview, WorkflowSteps
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, ReconcilerProgress, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
 from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases
-from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters, AwsInterruptions
+from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters, AwsInterruptions, AwsLedger
 from webordinary.adapters.aws.pool.job_table import JobTable, ToldOf, no_events
 from webordinary.adapters.aws.pool.jobs import AwsJobs, AwsPendingCallbacks
-from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, AwsOutputs, Queues, QueueUrls, SqsNotifier
 from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunctionsCallbacks, StepFunctionsEndings

@@ -50,12 +50,12 @@ from webordinary.adapters.sqlite.mails import (
     SqliteHourlyRates,
     SqliteParsedMails,
     SqliteRawMails,
+    SqliteRetention,
     SqliteThreads,
 )
 from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, SqliteUndelivered
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.recovery import HighWaterMark
-from webordinary.adapters.sqlite.retention import SqliteRetention
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
 from webordinary.compose.mailboxes import relay_password
 from webordinary.config import Config

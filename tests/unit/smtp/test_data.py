@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webordinary.entrypoints.smtp import FREE_BYTES, MAX_LINE_BYTES, DataPool, MailData
+from webordinary.entrypoints.smtp_data import FREE_BYTES, MAX_LINE_BYTES, DataPool, MailData
 
 MB = 1024 * 1024
 

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from webordinary import config
 from webordinary.compose import container
 from webordinary.compose.backends import open_container
 from webordinary.compose.container import profile_of
@@ -45,6 +44,7 @@ from webordinary.operations.onboarding import (
     remove_person,
 )
 from webordinary.operations.site_settings import WISH_LIMITS, SiteChanges, are_few
+from webordinary.setting_rules import SettingRule, host_name, text
 
 
 def add_show(parts: Commands) -> None:
@@ -154,13 +154,13 @@ def add_set(parts: Commands) -> None:
     # Not `agent`: that is the setting, which an argument of this name would replace.
     command.add_argument("--agent", dest="new_agent", choices=AGENTS, help="who edits it from now on")
     command.add_argument("--daily-cap", metavar="USD", type=_as(setting_of("daily_cap_usd").rule), help=_CAP)
-    command.add_argument("--default-instruction", metavar="TEXT", type=_as(config.text()), help=_INSTRUCTION)
+    command.add_argument("--default-instruction", metavar="TEXT", type=_as(text()), help=_INSTRUCTION)
     command.add_argument("--output", choices=("on", "off"), help=_OUTPUT)
-    command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(config.text()), help=_ALLOW_HOST)
+    command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(text()), help=_ALLOW_HOST)
     command.add_argument("--refuse-host", metavar="HOST", action="append", help="take an allowed host back")
-    command.add_argument("--approver", metavar="MAIL", type=_as(config.text()), help=_APPROVER)
-    command.add_argument("--time-zone", metavar="ZONE", type=_as(config.text()), help=_TIME_ZONE)
-    command.add_argument("--wishes", metavar="TEXT", action="append", type=_as(config.text()), help=_WISHES)
+    command.add_argument("--approver", metavar="MAIL", type=_as(text()), help=_APPROVER)
+    command.add_argument("--time-zone", metavar="ZONE", type=_as(text()), help=_TIME_ZONE)
+    command.add_argument("--wishes", metavar="TEXT", action="append", type=_as(text()), help=_WISHES)
     command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
 
@@ -216,7 +216,7 @@ def add_role(parts: Commands) -> None:
     about = "say whether a person may ask for changes of a site, publish them, or both"
     command = add_command(parts, "role", set_role, about)
     command.add_argument("name", help="the site")
-    command.add_argument("address", metavar="MAIL", type=_as(config.text()), help="the person's mail address")
+    command.add_argument("address", metavar="MAIL", type=_as(text()), help="the person's mail address")
     command.add_argument("role", choices=[role.value for role in SenderRole], help="what the person may do")
 
 
@@ -241,7 +241,7 @@ def add_domain(parts: Commands) -> None:
         command.set_defaults(action=action)
         command.add_argument("name", help="the site")
         # Not `domain`: that is the setting, which an argument of this name would replace.
-        command.add_argument("own_domain", metavar="DOMAIN", type=_as(config.host_name()), help="www.example.com")
+        command.add_argument("own_domain", metavar="DOMAIN", type=_as(host_name()), help="www.example.com")
 
 
 def change_domains(args: argparse.Namespace) -> int:
@@ -267,7 +267,7 @@ def _report(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> in
     return Exit.OK
 
 
-def _as(rule: config.SettingRule) -> Callable[[str], Any]:
+def _as(rule: SettingRule) -> Callable[[str], Any]:
     """Read an argument by the rule of a setting."""
 
     def read(text: str) -> object:

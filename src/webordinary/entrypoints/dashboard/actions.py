@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from webordinary.config import host_name, setting_of
+from webordinary.config import setting_of
 from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
 from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import pool_view
@@ -28,6 +28,7 @@ from webordinary.model.snapshot import MailFilter, MailState
 from webordinary.operations.access import TooManyTries
 from webordinary.operations.console import MOST_ITEMS, PAGE_SIZE, Console, NewSite
 from webordinary.operations.site_settings import SiteChanges, hook_address
+from webordinary.setting_rules import host_name
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
 ROLE_WORDS = {
