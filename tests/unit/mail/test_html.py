@@ -10,6 +10,7 @@ import pytest
 from tests.unit.mail.letters import PNG, multipart, raw_mail
 from webordinary.mail.parsing.html import html_to_lines
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.reply_text import reply_text
 
 REPLY = "Change the title."
 HISTORY = {
@@ -118,3 +119,24 @@ def test_a_picture_stands_where_the_customer_put_it_by_the_name_of_its_file() ->
         subtype="related",
     )
     assert parse(raw).text.split("\n\n") == ["Put this one", "[picture: kiln-1]", "above this one", "[picture: bowl]"]
+
+
+def test_what_is_written_inside_the_element_of_a_signature_is_a_wish() -> None:
+    wish = '<div class="gmail_signature">Change the title to Spring<br>Ann</div>'
+    assert reply_text(html_to_lines(wish)).text == "Change the title to Spring\nAnn"
+    assert reply_text(html_to_lines('<div class="gmail_signature">Ann Potter<br>+44 20 1234 567</div>')).text == ""
+
+
+@pytest.mark.parametrize("replied", [False, True])
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<p>Testimonial</p><div class="quote">Lovely pots, says Ann.</div>',
+        "<p>The slogan should be</p><blockquote>Clay. Fire. Patience.</blockquote>",
+        "<p>First text</p><hr><p>Second text</p>",
+        "<blockquote>Title red please</blockquote>",
+    ],
+)
+def test_markup_that_web_pages_have_too_is_no_history(page: str, replied: bool) -> None:
+    shown = [line.text for line in html_to_lines(page)]
+    assert reply_text(html_to_lines(page), replied=replied).text.split() == " ".join(shown).split()

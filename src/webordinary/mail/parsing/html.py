@@ -51,9 +51,11 @@ _WORD_RULE = re.compile(
 """The same in Outlook on the desktop and in Windows Mail."""
 _QUOTES = {
     "gmail_quote", "gmail_quote_container", "yahoo_quoted", "protonmail_quote", "__quoted_text__",
-    "messagereplysection", "quote",
+    "messagereplysection",
 }  # fmt: skip
-"""Elements around a quote; `quote` is the name that GMX and Web.de give."""
+"""Elements around a quote."""
+_NAMED_QUOTE = "quote"
+"""The `name` that GMX and Web.de give to them; as a class, web pages have it too."""
 _SIGNATURES = {
     "gmail_signature", "moz-signature", "signature", "ms-outlook-mobile-signature", "applemailsignature", "_rc_sig",
     "linebreakatbeginningofsignature", "protonmail_signature_block", "yahoo_signature", "composer_signature",
@@ -253,7 +255,7 @@ class _Walk:
             if element.quotes and writer.kinds:
                 writer.end_line()
                 writer.kinds[-1] = ""  # what follows the quote in the element around both may be an answer
-        elif names & _QUOTES and not writer.in_quote:
+        elif (names & _QUOTES or element.has("name", _NAMED_QUOTE)) and not writer.in_quote:
             element.kind, writer.next_kind = "q", "b"
         elif names & _INTRODUCTIONS:
             element.kind = "b"

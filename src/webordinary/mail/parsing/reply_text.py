@@ -298,7 +298,7 @@ def reply_text(
 def _says_nothing(mail: _Body, kinds: str) -> bool:
     """Is this an empty answer: the line of a phone, introductions and quotes alone, or a signature?"""
     if _SIGNATURE.match(kinds.strip("e")) and not any(map(_is_a_sentence, mail.texts)):
-        return kinds.find("g") in mail.marked or _is_signature(mail, kinds, kinds.find("g"), len(kinds))
+        return _is_signature(mail, kinds, kinds.find("g"), len(kinds))
     said = "".join(kind for text, kind in zip(mail.texts, kinds, strict=True) if text.strip("> \t\u00a0"))
     return said.lstrip("s").startswith("b") and not said.strip("sbq")
 
@@ -698,10 +698,11 @@ def _is_signature(body: _Body, kinds: str, cut: int, end: int) -> bool:
     texts = body.texts
     if _in_announced_text(texts, kinds, cut, end) or _goes_on(texts[cut:end], kinds[cut:end]):
         return False
-    below = [n for n in range(cut + 1, end) if kinds[n] not in "e"]
+    is_mark = not texts[cut].strip(_DASHES)
+    below = [n for n in range(cut + is_mark, end) if kinds[n] not in "e"]
     if not below:
         return not _is_repeated(texts, kinds, cut)
-    lines = [texts[n].strip() for n in below if kinds[n] == "t"]
+    lines = [texts[n].strip() for n in below if kinds[n] in "tg"]
     if any(_POSTSCRIPT.match(line) for line in lines):
         return False
     if not lines:
