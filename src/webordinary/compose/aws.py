@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from types_boto3_sts import STSClient
 
     from webordinary.adapters.aws.site.credentials import Broker
+    from webordinary.adapters.aws.site.objects import FetchedFiles, S3BuildLogs, S3SessionFiles
     from webordinary.adapters.aws.site.own_domains import TenantDomains
     from webordinary.adapters.aws.site.releases import S3Releases, ShownCopies
-    from webordinary.adapters.aws.site.stores import FetchedFiles, S3BuildLogs, S3SessionFiles
     from webordinary.adapters.files.liveness import LockFiles
     from webordinary.adapters.git import GitHistory
     from webordinary.compose.aws_credentials import FetchedCredentials
@@ -426,13 +426,13 @@ class AwsContainer:
 
     @cached_property
     def build_logs(self) -> S3BuildLogs:
-        from webordinary.adapters.aws.site.stores import S3BuildLogs  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.objects import S3BuildLogs  # noqa: PLC0415 - a lambda starts without it
 
         return S3BuildLogs(self.clients.s3, self.store_bucket, self.clock.now)
 
     @cached_property
     def session_files(self) -> S3SessionFiles:
-        from webordinary.adapters.aws.site.stores import S3SessionFiles  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.objects import S3SessionFiles  # noqa: PLC0415 - a lambda starts without it
 
         return S3SessionFiles(self._s3_of, self.store_bucket)
 
@@ -457,7 +457,7 @@ class AwsContainer:
 
     @cached_property
     def _attachments(self) -> FetchedFiles:
-        from webordinary.adapters.aws.site.stores import FetchedFiles  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.objects import FetchedFiles  # noqa: PLC0415 - a lambda starts without it
 
         return FetchedFiles(self.blobs, self._scratch / ".attachments")
 
@@ -492,7 +492,7 @@ class AwsContainer:
         create_key_queues(self.clients, key)
 
     def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
-        from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.objects import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
 
         if (edge := self.own_domains) and (project := self.directory.project(project_id)):
             for domain in project.domains:
