@@ -88,7 +88,7 @@ class FullDisk(Trouble):
         ballast = self.harness.data.parent / "ballast"
         try:
             with ballast.open("wb") as file:
-                _take_all_space(file.fileno())
+                take_all_space(file.fileno())
             over.wait(self.rng.uniform(0.5, 6.0))
         finally:
             ballast.unlink()
@@ -316,7 +316,7 @@ def _settable_clock(folder: Path) -> Mapping[str, str]:
     return env
 
 
-def _take_all_space(file: int) -> None:
+def take_all_space(file: int) -> None:
     free = os.fstatvfs(file)
     piece, at = free.f_bfree * free.f_frsize, 0
     while piece >= free.f_frsize:

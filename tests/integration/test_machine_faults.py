@@ -103,7 +103,7 @@ def test_a_driver_whose_program_was_ended_by_the_guard_reports_no_fault_of_the_m
     assert not is_machine_fault(raised.value)
 
 
-def test_a_killed_git_and_one_without_disk_space_are_faults_of_the_machine(
+def test_a_killed_git_and_one_without_disk_space_memory_or_descriptors_are_faults_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git = Git(tmp_path / "repository", "w-1")
@@ -114,6 +114,10 @@ def test_a_killed_git_and_one_without_disk_space_are_faults_of_the_machine(
     for words in (
         "fatal: write error: No space left on device",
         "fatal: sha1 file tmp_idx write error. Out of diskspace",
+        "fatal: unable to fork",
+        "fatal: packfile a.pack cannot be mapped, check sys.vm.max_map_count and/or RLIMIT_DATA: ",
+        "git: error while loading shared libraries: libc.so.6: failed to map segment from shared object",
+        "git: error while loading shared libraries: libz.so.1: cannot open shared object file: Error 24",
     ):
         script(tmp_path / "git", f"echo '{words}' >&2; exit 128")
         with pytest.raises(GitFailed) as full:

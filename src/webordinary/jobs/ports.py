@@ -374,8 +374,8 @@ class Sandbox(Protocol):
         """A sandbox for a program in `workspace`; at the end of the block all its processes are gone.
 
         The exit raises Permanent if the program exceeded its memory, processes, CPU time or disk, or left a special
-        file; MustWait if the disk is full for another reason. The entry raises Permanent if no sandbox works here and
-        the operator did not allow unconfined programs.
+        file; MachineFault if the disk is full for another reason. The entry raises Permanent if no sandbox works here
+        and the operator did not allow unconfined programs.
         The thread that starts the program must live as long as the program.
         """
 

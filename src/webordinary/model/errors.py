@@ -75,11 +75,8 @@ class MustWait(WebOrdinaryError):
         self.seconds = seconds
 
 
-class MachineFault(MustWait):
+class MachineFault(WebOrdinaryError):
     """The machine failed, not the job: no disk space, memory or descriptors left. Counts no attempt, for a day."""
-
-    def __init__(self, words: str, seconds: float = 10.0) -> None:
-        super().__init__(words, seconds)
 
 
 class ProgramKilled(MachineFault):
@@ -119,7 +116,10 @@ _MACHINE_SQLITE = frozenset(
     {"SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_CANTOPEN"}
     | {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 )
-_MACHINE_WORDS = (*(os.strerror(number) for number in sorted(_MACHINE_ERRNOS)), "Out of diskspace")
+_GITS_WORDS = ("Out of diskspace", "unable to fork", "cannot be mapped")
+_LOADERS_WORDS = ("failed to map segment", "shared object file: Error")
+"""The loader of programs has words for few errors and prints the numbers of others."""
+_MACHINE_WORDS = (*(os.strerror(number) for number in sorted(_MACHINE_ERRNOS)), *_GITS_WORDS, *_LOADERS_WORDS)
 _LONGEST_CHAIN = 20
 KILLED_CODES = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program; the second where a shell or a sandbox reports on the program in it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from webordinary.adapters.durable import FileLock, move_durably
 from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, is_worked_on
 from webordinary.adapters.git.credentials import Credentials, check_access, reach
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import MachineFault, Permanent, WebOrdinaryError
 from webordinary.model.projects import Project
 
 
@@ -95,9 +95,20 @@ def main_branch(git: Git, project: Project) -> str:
         return name
     branches = git("for-each-ref", "--count=2", "--format=%(refname:lstrip=2)", "refs/heads").split()
     if len(branches) != 1:
-        raise EmptyRepository(f"{project.repo} has no commit on {name}: push a first page to it")
+        raise without_commit(project, git.git_dir, name)
     git("symbolic-ref", "HEAD", f"refs/heads/{branches[0]}")
     return branches[0]
+
+
+def without_commit(project: Project, git_dir: Path, branch: str) -> WebOrdinaryError:
+    """Why git lists no such branch: there is none, or git had no file descriptor to look with, and does not tell."""
+    packed = git_dir / "packed-refs"
+    named = (
+        f" refs/heads/{branch}\n" in packed.read_text(encoding="utf-8", errors="replace") if packed.exists() else False
+    )
+    if named or (git_dir / "refs" / "heads" / branch).is_file():
+        return MachineFault(f"git does not see {branch} of {project.repo}: perhaps no file descriptors are left")
+    return EmptyRepository(f"{project.repo} has no commit on {branch}: push a first page to it")
 
 
 MANY_PACKS = 20

@@ -28,7 +28,7 @@ from webordinary.adapters.git.command import (
     write_attributes,
 )
 from webordinary.adapters.git.credentials import check_access
-from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
+from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch, without_commit
 from webordinary.adapters.git.objects import write_blob
 from webordinary.adapters.processes import Finished
 from webordinary.jobs.source import JobContext, Workspace
@@ -144,7 +144,8 @@ class Checkout:
             self._fetch(branch)
             self._learn(self.git, [self._seen(ref) for ref in names])
         if self.main_ref not in self.refs:
-            raise Permanent(f"{self.project.repo} has no commit on {self.main}: push a first page to it")
+            git_dir = local_origin(self.project.repo) or self.git.git_dir
+            raise without_commit(self.project, git_dir, self.main)
         self.read_at = time.monotonic()
 
     def _look(self, names: Sequence[str]) -> bool:

@@ -44,7 +44,6 @@ from webordinary.model.errors import (
     Interrupted,
     JobTimedOut,
     MachineFault,
-    MustWait,
     Permanent,
     ProgramKilled,
     Transient,
@@ -152,7 +151,6 @@ def self_test(tried: subprocess.CompletedProcess[bytes]) -> str:
 
 
 PROXY_PORT = 3128
-_FULL_SECONDS = 60.0
 _TRIED_AGAIN_SECONDS = 60.0
 _PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 _BASIC_ENV = {
@@ -269,7 +267,8 @@ class BubblewrapSandbox:
                 if guard.admitted:
                     check_result(folders, self._limits, guard.reached, own_git)
                 if guard.disk_full and not must_end:
-                    raise MustWait("the disk of this worker is full: make room, nothing else is needed", _FULL_SECONDS)
+                    least = self._limits.free_bytes // bubblewrap.MEGABYTE
+                    raise MachineFault(f"less than {least} MB of this worker's disk are free: make room")
 
     def _shown(self, readable: Sequence[Path], workspace: Path) -> tuple[Path, ...]:
         """The resolved readable paths, and their names as a program knows them."""
