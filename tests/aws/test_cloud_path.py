@@ -118,11 +118,14 @@ def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does
 
 
 def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(harness: CloudHarness) -> None:
-    first, second = CloudWriter(harness).note("a1"), CloudWriter(harness).note("a2")
+    first = CloudWriter(harness).note("a1")
+    until(lambda: harness.jobs(AMELIA_SCOTT), "the first to be recorded: AWS gives no order of arrival")
+    second = CloudWriter(harness).note("a2")
     until(lambda: len([job for job in harness.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+    config = replace(harness.cloud.config, acknowledge_seconds=90, aws_endpoint=harness.endpoint)
     service = acknowledgements(AwsContainer(
-        replace(harness.cloud.config, acknowledge_seconds=90), process="test", scratch=harness.folder / "acknowledging",
-        events=Nobody(), session=session_of(harness.account),
+        config, process="test", scratch=harness.folder / "acknowledging", events=Nobody(),
+        session=session_of(harness.account),
     ))  # fmt: skip
     came = [job.recorded_at for job in harness.jobs(AMELIA_SCOTT)]
     assert service.run_once(min(came) + timedelta(seconds=60)) == 0

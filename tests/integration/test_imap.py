@@ -151,6 +151,24 @@ def test_a_mailbox_with_another_uidvalidity_brings_nothing_twice(harness: Intake
     assert harness.texts() == ["wish 1", "wish 2"]
 
 
+@pytest.mark.parametrize("taken_folder", ["", "Done"])
+def test_a_folder_that_is_made_anew_while_it_is_read_brings_its_mails(
+    harness: IntakeHarness, dovecot: Dovecot, taken_folder: str
+) -> None:
+    other = dovecot.client()
+    other.create("Wishes")
+    other.append("Wishes", "", "", letter("wish 1"))
+    reader = harness.reader(harness.open(settings_of(dovecot, folder="Wishes", taken_folder=taken_folder)))
+    assert reader.run_once(now()) == 1
+    other.delete("Wishes")
+    other.create("Wishes")  # with another UIDVALIDITY, and the first UIDs again
+    other.append("Wishes", "", "", letter("wish 2"))
+    assert reader.run_once(now()) == 1
+    other.delete("Wishes")
+    other.logout()
+    assert harness.texts() == ["wish 1", "wish 2"]
+
+
 def test_the_reader_connects_again_when_the_server_comes_back(harness: IntakeHarness, dovecot: Dovecot) -> None:
     source = harness.open(settings_of(dovecot))
     loop = Loop(harness.reader(source), LONG, now, source)

@@ -82,9 +82,15 @@ class ImapMailbox:
         self._wake_writer.setblocking(False)
 
     def batches(self, now: datetime) -> Iterator[Sequence[WaitingMail]]:
-        """See MailSource. Looks again at the end: mails may have come meanwhile."""
+        """See MailSource. Looks again at the end: mails may have come meanwhile.
+
+        Selects the folder again: one that was deleted and made anew looks empty for ever to an open connection.
+        """
         seen: set[str] = set()
-        box = self._open_box()
+        connected, box = self._box is not None, self._open_box()
+        if connected:
+            with _Translated(self):
+                _select(box, self._settings)
         while uids := [uid for uid in self._waiting(box, now) if uid not in seen]:
             seen.update(uids)
             for start in range(0, len(uids), LISTED):
