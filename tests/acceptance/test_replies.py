@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from email.message import EmailMessage
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.acceptance.waiting import Customer, get, text_of, wait_for_reply
+import pytest
+
+from tests.acceptance.waiting import Customer, get, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
-from tests.photos import picture
+from tests.photos import HEIC, picture
 from webordinary.mail.write import OutgoingFile
 
 
@@ -111,4 +118,94 @@ def test_a_photo_gets_its_size_and_the_customers_words(start_up: Callable[..., U
     asked = customer.write(up, "Replace the photo of the kiln with the attached one", files=(photo,))
     wait_for_reply(up, asked)
     assert '<img src="images/img-1.jpg" alt="The kiln" width="400" height="300"' in get(up, "/about.html")
+    assert up.stop() == 0
+
+
+def test_a_mail_that_changes_and_publishes_gets_both_and_undo_that_takes_it_back_on_both_sites(
+    start_up: Callable[..., Up],
+) -> None:
+    up, customer = start_up(), Customer()
+    mail = (
+        "Hi Anna,\n\nI hope you are well! Please change the title of the homepage to “Spring Sale” and publish it.\n\n"
+        "Kind regards\nScott\n\nSent from my iPhone"
+    )
+    done = wait_for_reply(up, customer.write(up, mail))
+    assert text_of(done).startswith("Done and published")
+    assert "<title>Spring Sale" in get(up, stage="public")
+    undone = wait_for_reply(up, customer.write(up, "Hmm, sorry, undo that. Thanks, Scott", reply_to=done))
+    assert text_of(undone).startswith("Taken back on your edit site and your public site")
+    for stage in ("edit", "public"):
+        assert "Spring Sale" not in get(up, stage=stage)
+    assert up.stop() == 0
+
+
+def test_of_several_wishes_none_is_done_before_the_unclear_one_is_answered(start_up: Callable[..., Up]) -> None:
+    up, customer = start_up(), Customer()
+    mail = (
+        "Hello,\n\ntwo small things:\n1. The title of the homepage should be “Spring Sale”.\n"
+        "2. Please change “Visit the workshop” to “Come by”.\n\nThanks!\nScott"
+    )
+    before = get(up)
+    question = wait_for_reply(up, customer.write(up, mail))
+    assert text_of(question).startswith("I need a word from you")
+    assert "I found “Visit the workshop” in 6 places" in text_of(question)
+    assert "Nothing was changed yet." in " ".join(text_of(question).split())
+    assert get(up) == before
+    wait_for_reply(up, customer.write(up, "Everywhere, please.\n\nScott", reply_to=question))
+    assert "<title>Spring Sale" in get(up)
+    assert "Come by" in get(up, "/about.html")
+    assert up.stop() == 0
+
+
+def test_a_phones_photo_takes_the_place_of_another_whose_file_goes(start_up: Callable[..., Up]) -> None:
+    up, customer = start_up(), Customer()
+    photo = OutgoingFile("IMG_0815.HEIC", "image/heic", HEIC.read_bytes())
+    before = get(up, "/about.html")
+    [old] = re.findall(r'<img src="(images/[^"]*kiln[^"]*)"', before)
+    reply = wait_for_reply(
+        up,
+        customer.write(up, "Here is a new photo. Please replace the photo on the about page with it.", files=(photo,)),
+    )
+    assert "Replaced the photo" in text_of(reply), text_of(reply)
+    page = get(up, "/about.html")
+    assert '<img src="images/img-0815.jpg"' in page
+    assert old not in page
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        get(up, f"/{old}")
+    assert up.stop() == 0
+
+
+def test_an_agents_dead_link_is_told_and_its_foreign_script_left_out(start_up: Callable[..., Up]) -> None:
+    script = (
+        "cat > wish; grep -q shop wish && sed -i 's/about.html/shop.html/' index.html; "
+        "grep -q chat wish && sed -i 's#</body>#<script src=https://chat.example/x.js></script></body>#' index.html; "
+        "rm wish; echo Done."
+    )
+    agent = shlex.join(["sh", "-c", script])
+    up = start_up("--agent", "command", "--agent-command", agent, "--allow-unjailed-agents", "true")
+    customer = Customer()
+    told = wait_for_reply(up, customer.write(up, "Link the shop on the homepage"))
+    assert "the link to shop.html leads nowhere." in " ".join(text_of(told).split())
+    before = get(up)
+    left_out = wait_for_reply(up, customer.write(up, "Put the chat on the homepage"))
+    assert "has not allowed yet (chat.example" in " ".join(text_of(left_out).split())
+    assert get(up) == before
+    assert up.stop() == 0
+
+
+def test_what_no_agent_understands_is_on_the_operators_list_and_answered_in_the_thread(
+    start_up: Callable[..., Up],
+) -> None:
+    up, customer = start_up(), Customer()
+    asked = customer.write(up, "Could you make the shop feel more like autumn?", subject="Autumn")
+    told = wait_for_reply(up, asked)
+    assert "the person who looks after your site sees this mail and answers you here" in " ".join(text_of(told).split())
+    with urllib.request.urlopen(f"{up.page}attention", timeout=60) as page:
+        listed = page.read().decode()
+    assert "more like autumn" in listed
+    [email_id] = set(re.findall(r"/mails/([\w-]+)", listed))
+    command = [sys.executable, "-m", "webordinary", "mails", "answer", email_id, "I will do that by hand."]
+    subprocess.run([*command, "--data", str(up.data)], check=True, timeout=60)
+    wait_until(up.data, lambda: len(replies(up.data)[asked]) == 2, "the operator's answer")
+    assert "I will do that by hand." in " ".join(text_of(one) for one in replies(up.data)[asked])
     assert up.stop() == 0

@@ -83,6 +83,7 @@ def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
         (Command.PUBLISH, "Perfect, thanks! Please publish."),
         (Command.PUBLISH, "Looks great, please publish it."),
         (Command.UNDO, "undo that"),
+        (Command.UNDO, "Hmm, sorry, undo that. Thanks"),
         (Command.PUBLISH, "veröffentlichen"),
         (Command.UNDO, "rückgängig"),
         (Command.UNDO, "annule"),

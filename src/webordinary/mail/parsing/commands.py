@@ -75,6 +75,7 @@ _DISLIKES = re.compile("|".join((
     "non mi piace", "(?:dat|dit|het) (?:vind|is) ik? ?niet (?:mooi|goed)",
 )))  # fmt: skip
 """A sentence that says nothing beside an undo."""
+_HESITATES = re.compile(r"\A(?:(?:hmm*|oh|oops|ups|ah|well|sorry|hm|tja|bof)\b\W*)+", re.I)
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
@@ -222,8 +223,9 @@ def _without_dislike(text: str) -> str:
 
 
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:
-    first, _, rest = clause.text.partition(",")
-    words = _without_praise(words_in(rest if _agrees(first) else clause.text))
+    text = _HESITATES.sub("", clause.text)
+    first, _, rest = text.partition(",")
+    words = _without_praise(words_in(rest if _agrees(first) else text))
     said = " ".join(word for word in words if word not in _POLITE)
     for command, phrases in _COMMANDS.items():
         if match := phrases.fullmatch(said):
