@@ -75,7 +75,7 @@ _DISLIKES = re.compile("|".join((
     "non mi piace", "(?:dat|dit|het) (?:vind|is) ik? ?niet (?:mooi|goed)",
 )))  # fmt: skip
 """A sentence that says nothing beside an undo."""
-_HESITATES = re.compile(r"\A(?:(?:hmm*|oh|oops|ups|ah|well|sorry|hm|tja|bof)\b\W*)+", re.I)
+_HESITATES = re.compile(r"\A(?:(?:hmm*|oh(?! no)|oops|ups|ah|well|sorry|hm|tja|bof)\b\W*)+", re.I)
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
