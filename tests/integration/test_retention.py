@@ -185,3 +185,19 @@ def test_the_database_reuses_the_room_of_what_was_forgotten(harness: EmbeddedHar
         assert forget(harness, days=31) == 20
         services.event_log.forget(services.clock.now() + timedelta(days=1))
     assert sizes[2] < sizes[0] * 1.1, sizes
+
+
+def test_the_search_keeps_no_words_of_forgotten_mails(harness: EmbeddedHarness) -> None:
+    for word in ("Quixotically", "Zephyrs"):
+        harness.receive(f"Change the title to {word}")
+        harness.work()
+    deliver(harness)
+    harness.services.mail_index.catch_up()
+    assert b"quixotic" in index_of_the_search(harness)
+    assert forget(harness, days=31) == 2
+    assert b"quixotic" not in index_of_the_search(harness)
+
+
+def index_of_the_search(harness: EmbeddedHarness) -> bytes:
+    with harness.services.db.read() as conn:
+        return b"".join(row["block"] for row in conn.execute("SELECT block FROM mail_search_data"))

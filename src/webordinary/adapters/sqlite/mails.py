@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -548,7 +549,11 @@ ATTACHED = """
 SELECT json_extract(record, '$.digest') AS digest FROM attachments
 UNION SELECT json_extract(record, '$.webp') FROM attachments"""
 
+# A deleted row leaves its words in the index until its segments are merged: first all are, then the rest in bites.
+MERGE_SEARCH = "INSERT INTO mail_search (mail_search, rank) VALUES ('merge', ?)"
+
 _BITE = 50
+_MERGED_PAGES, _MOST_MERGES = 500, 40
 
 
 class SqliteRetention:
@@ -569,12 +574,23 @@ class SqliteRetention:
             self._forget(past[first : first + _BITE])
         with self._db.write() as conn:
             conn.execute(FORGET_OTHER_LETTERS, {"before": before.timestamp(), "limit": limit})
+        if past:
+            self._forget_words()
         return len(past)
 
     def attached(self) -> frozenset[str]:
         """The digests of all files that mails in the store came with."""
         with self._db.read() as conn:
             return frozenset(row["digest"] for row in conn.execute(ATTACHED) if row["digest"])
+
+    def _forget_words(self) -> None:
+        """Remove the words of deleted mails from the index of the search, a bounded number of pages at a time."""
+        for merged_pages in (-_MERGED_PAGES, *repeat(_MERGED_PAGES, _MOST_MERGES)):
+            with self._db.write() as conn:
+                before = conn.total_changes
+                conn.execute(MERGE_SEARCH, (merged_pages,))
+                if merged_pages > 0 and conn.total_changes - before < 2:
+                    return
 
     def _forget(self, mails: Sequence[tuple[str, str]]) -> None:
         for _, path in mails:  # files first: a crash leaves rows, which the next sweep finds
