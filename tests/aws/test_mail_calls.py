@@ -146,6 +146,18 @@ def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
         assert len(counted.world.manifest().of(email_id)) == files
 
 
+def test_a_file_that_comes_again_is_written_again_so_that_the_days_until_it_expires_begin_anew(
+    ministack: Emulator,
+) -> None:
+    """S3 counts the days of a lifecycle rule from when an object was last written."""
+    tables, picture = MailTables(ministack.endpoint), b"the same picture"
+    blobs = tables.blobs()
+    digest = blobs.put(picture)
+    tables.clients.s3.put_object(Bucket=tables.store_bucket, Key=f"blobs/{digest}", Body=b"what a write replaces")
+    assert blobs.put(picture) == digest
+    assert blobs.get(digest) == picture
+
+
 def test_whether_a_project_wants_output_is_known_for_a_minute_after_it_was_read(ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         counted, seconds = Counted(MailTables(ministack.endpoint), proxy), [0.0]
