@@ -266,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.before:
             fault.before()
         answer = self._deliver(body) if fault.deliver else None
-        if answer and call.operation == RECEIVE and json.loads(answer[2]).get("Messages"):
+        if answer and call.operation == RECEIVE and json.loads(answer[2] or b"{}").get("Messages"):
             self.proxy.note_received(call)
         if fault.reset:
             self._reset()
