@@ -4,8 +4,8 @@ Workload: mails whose job begins once its workflow awaits it and deploys nothing
 deployed workflow on the emulator, first of a key that the worker holds, then of keys that nobody holds; then a worker
 that waits, holding one claim; then a job that runs for minutes. The worker has one slot; polls that bring nothing and
 renewals of its lease are not a mail's, and the reconciler passes as it does each minute. Every API call, state
-transition and invocation is counted and priced from `operations/capacity/costs.py`. Units: calls, US dollars. A full run that counts more than a
-bar allows fails.
+transition and invocation is counted and priced from `operations/capacity/costs.py`. Units: calls, US dollars. A full
+run that counts more than a bar allows fails.
 """
 
 from __future__ import annotations
