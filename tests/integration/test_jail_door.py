@@ -15,18 +15,18 @@ from webordinary.adapters.sandbox.guard import Handshake
 
 KNOCK = """
 import socket
-door, listener = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
-door.connect("door")
-socket.send_fds(door, [b"R"], [listener.fileno()])
+guard, listener = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
+guard.connect("handshake")
+socket.send_fds(guard, [b"R"], [listener.fileno()])
 """
 
 
 def test_a_program_that_died_on_the_threshold_leaves_nothing_open(tmp_path: Path) -> None:
     gc.collect()  # what others left
-    with closing(Handshake(tmp_path, {}, b"")) as door, warnings.catch_warnings(record=True) as told:
+    with closing(Handshake(tmp_path, {}, b"")) as handshake, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         subprocess.run([sys.executable, "-c", KNOCK], cwd=tmp_path, check=True)
         with pytest.raises((FileNotFoundError, ProcessLookupError)):
-            door.answer()
+            handshake.answer()
         gc.collect()
     assert [str(one.message) for one in told] == []

@@ -112,21 +112,21 @@ class NeedsPerson:
     """The beginning of what the customer wrote, by mail: of mails that were admitted, and left undone."""
 
 
-def redrive_letter(services: Container, letter: DeadLetter) -> str:
+def redrive_letter(services: Container, dead_letter: DeadLetter) -> str:
     """Run a given-up mail once more; returns the name of its execution. Idempotent."""
-    services.raw_mails.load(letter.email_id)  # without its mail it could only be given up again
-    name = redrive(letter, services.workflows, services.dead_letters)
-    data = {"redrive": letter.redrives + 1}
-    services.events.emit(Event(EventKind.DEAD_LETTER_REDRIVEN, letter.email_id, letter.job_id, data=data))
+    services.raw_mails.load(dead_letter.email_id)  # without its mail it could only be given up again
+    name = redrive(dead_letter, services.workflows, services.dead_letters)
+    data = {"redrive": dead_letter.redrives + 1}
+    services.events.emit(Event(EventKind.DEAD_LETTER_REDRIVEN, dead_letter.email_id, dead_letter.job_id, data=data))
     return name
 
 
-def drop_letter(services: Container, letter: DeadLetter) -> bool:
+def drop_letter(services: Container, dead_letter: DeadLetter) -> bool:
     """Forget a dead letter; its mail stays. False if it is gone already."""
-    if not services.dead_letters.remove(letter.letter_id):
+    if not services.dead_letters.remove(dead_letter.letter_id):
         return False
-    data = {"reason": letter.reason[:200]}
-    services.events.emit(Event(EventKind.DEAD_LETTER_DROPPED, letter.email_id, letter.job_id, data=data))
+    data = {"reason": dead_letter.reason[:200]}
+    services.events.emit(Event(EventKind.DEAD_LETTER_DROPPED, dead_letter.email_id, dead_letter.job_id, data=data))
     return True
 
 
@@ -145,15 +145,15 @@ class Console:
         """What waits for the operator, bounded."""
         services, found = self._services, self._by_state()
         unclear, failed, refused = found[MailState.NOT_UNDERSTOOD], found[MailState.FAILED], found[MailState.REFUSED]
-        letters = services.dead_letters.all(MOST_ITEMS)
-        quoted = [one.email_id for group in (unclear, failed, letters) for one in group[:MOST_QUOTED]]
+        dead_letters = services.dead_letters.all(MOST_ITEMS)
+        quoted = [one.email_id for group in (unclear, failed, dead_letters) for one in group[:MOST_QUOTED]]
         return NeedsPerson(
             found[MailState.HELD],
             unclear,
             failed,
             refused,
             {one.email_id: mails.author_of(services, one.email_id) for one in refused[:MOST_QUOTED]},
-            letters,
+            dead_letters,
             services.undelivered.all(MOST_ITEMS),
             [one for one in services.directory.projects() if services.current_site(one.project_id, Stage.EDIT) is None],
             {email_id: words for email_id in quoted if (words := self._words_of(email_id))},
@@ -504,10 +504,10 @@ class Console:
             raise Permanent(f"{release} is shown, but its source did not follow: {done.problem}")
 
     def _letter(self, letter_id: int) -> DeadLetter:
-        letter = self._services.dead_letters.get(letter_id)
-        if letter is None:
+        dead_letter = self._services.dead_letters.get(letter_id)
+        if dead_letter is None:
             raise Permanent("this dead letter is gone: it was redriven or dropped meanwhile")
-        return letter
+        return dead_letter
 
 
 def _by_day(listing: Iterable[Spent]) -> list[tuple[str, float]]:

@@ -48,10 +48,10 @@ def smoke(
     recipient = with_token(mailbox, entries[0].key.project_id) if len(entries) > 1 else mailbox
     subject = f"Smoke test {secrets.token_hex(6)}"
     sent_at = services.clock.now()
-    letter = CustomerMail(
+    mail = CustomerMail(
         sender, recipient, subject, text, message_id=f"<{secrets.token_hex(16)}@{sender.partition('@')[2]}>"
     )
-    _send(services, write_mail(letter, sent_at), sender, recipient)
+    _send(services, write_mail(mail, sent_at), sender, recipient)
     report(f"sent from {sender} to {recipient}")
     return _follow(services, subject, sent_at, seconds, report, wait)
 

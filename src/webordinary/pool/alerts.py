@@ -32,9 +32,9 @@ def unowned_too_long(queues: Iterable[QueueSummary], now: datetime) -> list[Queu
     return [queue for queue in queues if queue.unowned_since and now - queue.unowned_since > UNOWNED]
 
 
-def alerts_for(letters: Iterable[DeadLetter], queues: Iterable[QueueSummary], now: datetime) -> list[Alert]:
+def alerts_for(dead_letters: Iterable[DeadLetter], queues: Iterable[QueueSummary], now: datetime) -> list[Alert]:
     """All that is wrong now."""
-    return [*map(_of_letter, letters), *(_of_queue(queue, now) for queue in unowned_too_long(queues, now))]
+    return [*map(_of_letter, dead_letters), *(_of_queue(queue, now) for queue in unowned_too_long(queues, now))]
 
 
 def alarm_of_machine(waiting: Iterable[tuple[datetime, str]], now: datetime) -> list[Alert]:
@@ -93,12 +93,12 @@ def alert_mails(untold: Sequence[Alert], written: int) -> list[tuple[Alert, ...]
     return [(alarm,) for alarm in untold] if len(untold) < room else [tuple(untold)]
 
 
-def _of_letter(letter: DeadLetter) -> Alert:
-    reason = letter.reason[:_REASON_CHARACTERS]
+def _of_letter(dead_letter: DeadLetter) -> Alert:
+    reason = dead_letter.reason[:_REASON_CHARACTERS]
     return Alert(
-        alert_name_of_dead_letter(letter.letter_id),
-        f"Mail {letter.email_id[:12]} was given up: {reason}",
-        f"webordinary dlq show {letter.letter_id}",
+        alert_name_of_dead_letter(dead_letter.letter_id),
+        f"Mail {dead_letter.email_id[:12]} was given up: {reason}",
+        f"webordinary dlq show {dead_letter.letter_id}",
     )
 
 

@@ -214,7 +214,7 @@ class DeadLetters(Protocol):
         """It was dropped."""
 
     def clear(self, email_id: str, redrives: int) -> None:
-        """Its mail runs once more: every letter from its runs so far goes."""
+        """Its mail runs once more: every dead letter from its runs so far goes."""
 
 
 class Liveness(Protocol):

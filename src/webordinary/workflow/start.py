@@ -86,14 +86,14 @@ def start_missing(workflows: Workflows, raw_mails: RawMails) -> int:
     return len(started)
 
 
-def redrive(letter: DeadLetter, workflows: Workflows, letters: DeadLetters) -> str:
+def redrive(dead_letter: DeadLetter, workflows: Workflows, dead_letters: DeadLetters) -> str:
     """Start the mail's next execution, then take its letters away; returns the execution's name.
 
     Redriving the same letter again, after a crash or by a second operator, starts nothing more: the name
     follows from the letter.
     """
-    number = letter.redrives + 1
-    name = f"{letter.email_id}-r{number}"
-    workflows.start(name, {"emailId": letter.email_id, "redrive": number})
-    letters.clear(letter.email_id, letter.redrives)
+    number = dead_letter.redrives + 1
+    name = f"{dead_letter.email_id}-r{number}"
+    workflows.start(name, {"emailId": dead_letter.email_id, "redrive": number})
+    dead_letters.clear(dead_letter.email_id, dead_letter.redrives)
     return name

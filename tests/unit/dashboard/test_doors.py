@@ -6,16 +6,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.tables import DashboardTables
-from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, SiteHost, SitePort
+from webordinary.entrypoints.dashboard.hosts import DashboardHost, Destination, Hosts, SiteHost, SitePort
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.model.projects import Project
 
-DOORS = Hosts(domain="localhost", preview_port=8081)
+HOSTS = Hosts(domain="localhost", preview_port=8081)
 
 
 @pytest.mark.parametrize(
-    ("host", "port", "door"),
+    ("host", "port", "destination"),
     [
         ("127.0.0.1:8080", 8080, DashboardHost()),
         ("localhost:8080", 8080, DashboardHost()),
@@ -37,8 +37,10 @@ DOORS = Hosts(domain="localhost", preview_port=8081)
         ("", 8080, None),
     ],
 )
-def test_a_request_comes_to_the_door_that_its_host_names(host: str, port: int, door: Door | None) -> None:
-    assert DOORS.door(host, port) == door
+def test_a_request_comes_to_the_destination_that_its_host_names(
+    host: str, port: int, destination: Destination | None
+) -> None:
+    assert HOSTS.destination(host, port) == destination
 
 
 def test_a_name_made_to_resolve_to_this_machine_does_not_reach_the_page(page: TestClient) -> None:

@@ -96,7 +96,7 @@ class AcpSettings:
 
 
 class AcpAgent:
-    """See the site room's Agent."""
+    """See Agent."""
 
     def __init__(self, sandbox: Sandbox, homes: SessionStore, settings: AcpSettings) -> None:
         if not settings.command:

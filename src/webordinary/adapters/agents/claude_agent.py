@@ -215,7 +215,7 @@ class ClaudeSettings:
 
 
 class ClaudeAgent:
-    """See the site room's Agent. `access` is asked before each run, as keys may change."""
+    """See Agent. `access` is asked before each run, as keys may change."""
 
     def __init__(
         self,

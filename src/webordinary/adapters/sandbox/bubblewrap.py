@@ -250,7 +250,7 @@ def _given(view: View) -> Iterator[str]:
         _LAUNCHER,
         "--ro-bind",
         str(view.handshake),
-        inside.DOOR,
+        inside.HANDSHAKE_SOCKET,
     )
 
 

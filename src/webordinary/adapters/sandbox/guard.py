@@ -236,14 +236,14 @@ class Handshake:
     """A socket that is bound into one sandbox. Sends the environment and the system call filter to its launcher."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], calls: bytes) -> None:
-        self.path = folder / "door"
+        self.path = folder / "handshake"
         settings = b"\0".join(os.fsencode(f"{name}={value}") for name, value in env.items())
         self._answer = ANSWER.pack(READY, len(calls), len(settings)) + calls + settings
         self._listener = socket.socket(socket.AF_UNIX)
         self._refused = os.eventfd(0, os.EFD_CLOEXEC)
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._listener.bind(f"/proc/self/fd/{held}/door")  # a socket's address is short, a data folder's may not be
+            self._listener.bind(f"/proc/self/fd/{held}/handshake")  # a data folder's path may be too long
         finally:
             os.close(held)
         self._listener.listen(1)

@@ -13,7 +13,7 @@ import resource
 import struct
 import sys
 
-DOOR = "/run/webordinary/door"
+HANDSHAKE_SOCKET = "/run/webordinary/handshake"
 READY = b"R"
 ANSWER = struct.Struct("!1sII")
 """READY, the bytes of the system call filter, the bytes of the environment; then both."""
@@ -22,29 +22,29 @@ _CPU_GRACE_SECONDS = 5
 
 
 def greet(port: int) -> tuple[bytes, dict[bytes, bytes]]:
-    """Tell the other side of the door who we are (it reads our process id from the socket) and wait for its answer."""
-    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    door.connect(DOOR)
+    """Tell the guard outside who we are (it reads our process id from the socket), and wait for its answer."""
+    guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    guard.connect(HANDSHAKE_SOCKET)
     attached = []
     if port:
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         listener.bind(("127.0.0.1", port))
         listener.listen(64)
         attached = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", listener.fileno()))]
-    door.sendmsg([READY], attached)
-    ready, rules, settings = ANSWER.unpack(receive(door, ANSWER.size))
+    guard.sendmsg([READY], attached)
+    ready, rules, settings = ANSWER.unpack(receive(guard, ANSWER.size))
     if ready != READY:
         sys.exit("the sandbox was closed before its program began")
-    calls, env = receive(door, rules), receive(door, settings)
-    door.close()
+    calls, env = receive(guard, rules), receive(guard, settings)
+    guard.close()
     return calls, dict(item.split(b"=", 1) for item in env.split(b"\0") if item)
 
 
-def receive(door: _socket.socket, size: int) -> bytes:
+def receive(guard: _socket.socket, size: int) -> bytes:
     """Exactly so many bytes."""
     received = bytearray()
     while len(received) < size:
-        chunk = door.recv(size - len(received))
+        chunk = guard.recv(size - len(received))
         if not chunk:
             sys.exit("the sandbox was closed before its program began")
         received += chunk

@@ -402,7 +402,7 @@ class UnconfinedRun:
 
 
 class UnconfinedSandbox:
-    """The site room's Sandbox without walls."""
+    """See Sandbox: programs run without confinement, as the settings allow."""
 
     def __init__(self, worker: str, limits: SandboxLimits | None = None) -> None:
         self._worker, self._limits = worker, limits or SandboxLimits()

@@ -23,12 +23,12 @@ from webordinary.operations.console import drop_letter, redrive_letter
 HEAD_LINES, HEAD_CHARACTERS = 10, 2000
 
 
-def letter_lines(letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> Iterator[str]:
+def letter_lines(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> Iterator[str]:
     """For people."""
-    again = f", after {letter.redrives} redrives" if letter.redrives else ""
-    yield f"letter {letter.letter_id}, given up {clock(letter.died_at)}{again}"
-    yield f"  reason   {clean(letter.reason)}"
-    yield f"  mail     {letter.email_id}"
+    again = f", after {dead_letter.redrives} redrives" if dead_letter.redrives else ""
+    yield f"letter {dead_letter.letter_id}, given up {clock(dead_letter.died_at)}{again}"
+    yield f"  reason   {clean(dead_letter.reason)}"
+    yield f"  mail     {dead_letter.email_id}"
     if detail:
         yield f"  from     {clean(detail.summary.sender)}"
         yield f"  subject  {clean(detail.summary.subject or '(not read)')}"
@@ -40,13 +40,13 @@ def letter_lines(letter: DeadLetter, detail: MailDetail | None, job: Job | None)
     yield "\nwhat happened"
     for entry in detail.timeline if detail else ():
         yield "  " + line_for(entry.seq, entry.at, _event(entry), {})
-    yield f"\nonce it is mended: webordinary dlq redrive {letter.letter_id}"
+    yield f"\nonce it is mended: webordinary dlq redrive {dead_letter.letter_id}"
 
 
-def letter_plain(letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> dict[str, object]:
+def letter_plain(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> dict[str, object]:
     """For scripts."""
     summary = detail.summary if detail else None
-    return asdict(letter) | {
+    return asdict(dead_letter) | {
         "mail": summary
         and {
             "sender": summary.sender,
@@ -105,13 +105,13 @@ def add_to(commands: Commands) -> None:
 def list_letters(args: argparse.Namespace) -> int:
     """One line per letter."""
     with open_container(load_existing(args)) as services:
-        letters = services.dead_letters.all(MAX_LETTERS)
+        dead_letters = services.dead_letters.all(MAX_LETTERS)
     if args.json:
-        print_json(letters)
+        print_json(dead_letters)
         return Exit.OK
     rows = [
         (one.letter_id, one.email_id[:SHORT_ID], clock(one.died_at), one.redrives or "-", one.reason[:100])
-        for one in letters
+        for one in dead_letters
     ]
     print(table(HEAD, rows))
     return Exit.OK
@@ -120,13 +120,13 @@ def list_letters(args: argparse.Namespace) -> int:
 def show_letter(args: argparse.Namespace) -> int:
     """The reason, the mail's head, its job and what happened to it."""
     with open_container(load_existing(args)) as services:
-        letter = _find(services, args.letter)
-        detail = services.overview.mail(letter.email_id)
-        job = services.jobs.get(letter.job_id) if letter.job_id else None
+        dead_letter = _find(services, args.letter)
+        detail = services.overview.mail(dead_letter.email_id)
+        job = services.jobs.get(dead_letter.job_id) if dead_letter.job_id else None
     if args.json:
-        print_json(letter_plain(letter, detail, job))
+        print_json(letter_plain(dead_letter, detail, job))
     else:
-        print("\n".join(letter_lines(letter, detail, job)))
+        print("\n".join(letter_lines(dead_letter, detail, job)))
     return Exit.OK
 
 
@@ -134,16 +134,16 @@ def redrive_letters(args: argparse.Namespace) -> int:
     """Start each mail's next execution; the engine's process, if there is one, goes on with it."""
     with open_container(load_existing(args)) as services:
         chosen = _chosen(services, args)
-        names = {letter.letter_id: redrive_letter(services, letter) for letter in chosen}
+        names = {dead_letter.letter_id: redrive_letter(services, dead_letter) for dead_letter in chosen}
         up = _runs(services.config)
     if args.json:
-        print_json([_plain(letter) | {"execution": names[letter.letter_id]} for letter in chosen])
+        print_json([_plain(dead_letter) | {"execution": names[dead_letter.letter_id]} for dead_letter in chosen])
         return Exit.OK
     if not chosen:
         print(NOTHING)
     when = "runs again" if up else "runs again as soon as `webordinary up` does"
-    for letter in chosen:
-        print(f"letter {letter.letter_id}: mail {letter.email_id[:SHORT_ID]} {when}")
+    for dead_letter in chosen:
+        print(f"letter {dead_letter.letter_id}: mail {dead_letter.email_id[:SHORT_ID]} {when}")
     return Exit.OK
 
 
@@ -153,14 +153,14 @@ def drop_letters(args: argparse.Namespace) -> int:
         chosen = _chosen(services, args)
         if chosen and not args.yes:
             _confirm(len(chosen))
-        dropped = [letter for letter in chosen if drop_letter(services, letter)]
+        dropped = [dead_letter for dead_letter in chosen if drop_letter(services, dead_letter)]
     if args.json:
-        print_json([_plain(letter) for letter in dropped])
+        print_json([_plain(dead_letter) for dead_letter in dropped])
         return Exit.OK
     if not dropped:
         print(NOTHING)
-    for letter in dropped:
-        print(f"letter {letter.letter_id} is dropped; mail {letter.email_id[:SHORT_ID]} stays where it is")
+    for dead_letter in dropped:
+        print(f"letter {dead_letter.letter_id} is dropped; mail {dead_letter.email_id[:SHORT_ID]} stays where it is")
     return Exit.OK
 
 
@@ -169,8 +169,8 @@ def _runs(config: Config) -> bool:
     return not profile_of(config).runs_engine or running.running(config.data) is not None
 
 
-def _plain(letter: DeadLetter) -> dict[str, object]:
-    return {"letter": letter.letter_id, "mail": letter.email_id}
+def _plain(dead_letter: DeadLetter) -> dict[str, object]:
+    return {"letter": dead_letter.letter_id, "mail": dead_letter.email_id}
 
 
 def _chosen(services: Container, args: argparse.Namespace) -> list[DeadLetter]:
@@ -178,16 +178,16 @@ def _chosen(services: Container, args: argparse.Namespace) -> list[DeadLetter]:
         raise CommandFailed("no letter is named", "name some, or say --all; see `webordinary dlq list`", Exit.USAGE)
     if args.all:
         return list(services.dead_letters.all(MAX_LETTERS))
-    found = {letter.letter_id: letter for letter in (_find(services, name) for name in args.letters)}
+    found = {dead_letter.letter_id: dead_letter for dead_letter in (_find(services, name) for name in args.letters)}
     return list(found.values())
 
 
 def _find(services: Container, name: str) -> DeadLetter:
     """By its number, or by the mail it belongs to."""
-    if name.isdecimal() and len(name) < 12 and (letter := services.dead_letters.get(int(name))):
-        return letter
+    if name.isdecimal() and len(name) < 12 and (dead_letter := services.dead_letters.get(int(name))):
+        return dead_letter
     found = services.dead_letters.of_mail(name, MAX_LETTERS) if len(name) >= SHORTEST else ()
-    if len({letter.email_id for letter in found}) > 1:
+    if len({dead_letter.email_id for dead_letter in found}) > 1:
         raise CommandFailed(f"several mails begin with {name!r}", "name the letter by its number")
     if not found:
         raise CommandFailed(f"there is no dead letter {name!r}", "see `webordinary dlq list`")
@@ -197,6 +197,6 @@ def _find(services: Container, name: str) -> DeadLetter:
 def _confirm(count: int) -> None:
     if not sys.stdin.isatty():
         raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
-    letters = "1 letter" if count == 1 else f"{count} letters"
-    if input(f"Drop {letters}? No alarm will mention it again. [y/N] ").strip().lower() not in ("y", "yes"):
+    dead_letters = "1 letter" if count == 1 else f"{count} letters"
+    if input(f"Drop {dead_letters}? No alarm will mention it again. [y/N] ").strip().lower() not in ("y", "yes"):
         raise CommandFailed("nothing was dropped", "answer y, or redrive it with `webordinary dlq redrive`")

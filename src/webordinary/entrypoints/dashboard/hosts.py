@@ -39,12 +39,12 @@ class SitePort:
     """The second port: one site at a time, chosen by the visitor."""
 
 
-Door = DashboardHost | SitePort | SiteHost
+Destination = DashboardHost | SitePort | SiteHost
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Tells the doors apart by host name and by the port that the request arrived at.
+    """Tells the destinations apart by host name and by the port that the request arrived at.
 
     With `page_host` (the page is on the net) each port serves its own kind only: a proxy that sends every name to
     one port can then not show the page under a customer's name.
@@ -54,7 +54,9 @@ class Hosts:
     preview_port: int
     page_host: str = ""
 
-    def door(self, host_header: str, local_port: int, own_domains: Mapping[str, str] | None = None) -> Door | None:
+    def destination(
+        self, host_header: str, local_port: int, own_domains: Mapping[str, str] | None = None
+    ) -> Destination | None:
         """Where a request belongs; None for a name that is not ours. `own_domains` maps a domain to its project."""
         name, _ = split_host(host_header)
         at_sites = local_port == self.preview_port

@@ -154,18 +154,18 @@ class Sites:
         self._readers, self._throttle = readers, SignInThrottle(time.monotonic)
         self._proven: set[str] = set()  # digests of passwords that were right: scrypt is slow on purpose
 
-    async def __call__(self, door: SiteHost | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, destination: SiteHost | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a site, or let the visitor choose one."""
         request = Request(scope, receive)
         if request.method not in ("GET", "HEAD"):
             response: Response = PlainTextResponse("A site is only read.", 405, {"Allow": "GET, HEAD"})
-        elif isinstance(door, SiteHost):
-            response = await self._serve(door, request)
+        elif isinstance(destination, SiteHost):
+            response = await self._serve(destination, request)
         else:
             response = await self._second_port(request)
         for name, value in SITE_HEADERS.items():
             response.headers.setdefault(name, value)
-        if not isinstance(door, SiteHost) or door.stage is not Stage.PUBLIC:
+        if not isinstance(destination, SiteHost) or destination.stage is not Stage.PUBLIC:
             response.headers["X-Robots-Tag"] = "noindex, nofollow"  # drafts stay out of search engines
         await response(scope, receive, send)
 

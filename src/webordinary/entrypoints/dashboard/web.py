@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.actions import ActionPages
-from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, split_host
+from webordinary.entrypoints.dashboard.hosts import DashboardHost, Destination, Hosts, split_host
 from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages, Stream
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
@@ -195,10 +195,10 @@ class SiteNames:
         self._own_domains: Mapping[str, str] = {}
         self._read_at = -self.FRESH_SECONDS
 
-    async def door(self, host_header: str, local_port: int) -> Door | None:
+    async def destination(self, host_header: str, local_port: int) -> Destination | None:
         """Where a request belongs; None for a name that is not ours."""
         await self._refresh()
-        return self._hosts.door(host_header, local_port, self._own_domains)
+        return self._hosts.destination(host_header, local_port, self._own_domains)
 
     async def ask(self, request: Request) -> Response:
         """Whether a proxy may get a certificate for a name. Answers this machine and trusted proxies only."""
@@ -246,11 +246,11 @@ class HostRouter:
         headers = Headers(scope=scope)
         scope["peer"] = (scope.get("client") or ("", 0))[0]
         scope["client"] = (_client(scope["peer"], headers, self._d.trusted_proxies), 0)
-        door = await self._names.door(headers.get("host", ""), (scope.get("server") or ("", 0))[1] or 0)
-        if door is None:
+        destination = await self._names.destination(headers.get("host", ""), (scope.get("server") or ("", 0))[1] or 0)
+        if destination is None:
             return await self._not_ours()(scope, receive, send)
-        if not isinstance(door, DashboardHost):
-            return await self._sites(door, scope, receive, send)
+        if not isinstance(destination, DashboardHost):
+            return await self._sites(destination, scope, receive, send)
         return await self._app(scope, receive, _with_security(send, scope["path"]))
 
     def _not_ours(self) -> Response:

@@ -1,4 +1,4 @@
-"""From a function to its handler: one call of the rooms, and what every handler does around it."""
+"""From a function to its handler: one call of the packages, and what every handler does around it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class Measures:
-    """Listens to the events that the rooms emit; the driver adds what slots do."""
+    """Listens to the events that workers and pool emit; the driver adds what slots do."""
 
     def __init__(self, clock: Clock, has_work: Callable[[ProjectUser], bool], late_after: float = math.inf) -> None:
         self.kinds: Counter[str] = Counter()
