@@ -254,8 +254,8 @@ class EmbeddedContainer:
 
     @cached_property
     def outbox_loop(self) -> Loop:
-        from webordinary.services.loop import Loop  # noqa: PLC0415 - only `up` needs it
-        from webordinary.services.mail_duties import OutboxSender  # noqa: PLC0415
+        from webordinary.mail.outbox import OutboxSender  # noqa: PLC0415 - only `up` needs them
+        from webordinary.services.loop import Loop  # noqa: PLC0415
 
         sender = OutboxSender(self.outbox, self.transport, self.events)
         return Loop(sender, OUTBOX_SECONDS, self.clock.now)

@@ -15,12 +15,13 @@ from webordinary.compose.aws import AwsContainer
 from webordinary.compose.steps import answering_of
 from webordinary.config import Config
 from webordinary.mail.auth import Admitted
+from webordinary.mail.outbox import OutboxSender
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Events
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.reconciler import WHOLE, Reconciler, Share
-from webordinary.services.mail_duties import Acknowledgements, BrokenWorkflows, MissingWorkflows, OutboxSender
+from webordinary.services.mail_duties import Acknowledgements, BrokenWorkflows, MissingWorkflows
 from webordinary.workflow.start import executions_of
 
 __all__ = ["FUNCTIONS", "METRICS", "METRICS_SERVICE", "PARSING_STEPS", "Function", "names"]

@@ -258,7 +258,7 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         raise Permanent(f"{run.project.project_id} is set to agent {run.project.agent!r}; this worker has: {known}")
     spent = 0.0 if run.agent_is_free else run.deps.ledger.of_job(run.job.job_id)
     limits = replace(run.deps.limits, spent_usd=spent)
-    if not limits.left_usd:
+    if not run.agent_is_free and not limits.left_usd:
         return NotUnderstood(f"This took {limits.too_costly}, so I stopped. {SMALLER}")
     thread_id = run.job.thread_id
     task = AgentTask(

@@ -42,6 +42,19 @@ def deliver_due(outbox: Outbox, transport: Transport, now: datetime, events: Eve
     return sent
 
 
+@dataclass(frozen=True, slots=True)
+class OutboxSender:
+    """Sends due replies, and retries replies whose delivery failed."""
+
+    outbox: Outbox
+    transport: Transport
+    events: Events
+    name: str = "outbox"
+
+    def run_once(self, now: datetime) -> int:
+        return deliver_due(self.outbox, self.transport, now, self.events)
+
+
 def deliver(entry: OutboxEntry, outbox: Outbox, transport: Transport, now: datetime, events: Events) -> bool:
     """Try one reply, once; False if it did not leave."""
     reply = entry.reply

@@ -1,4 +1,4 @@
-"""Duties about mails: send due replies, start workflows that a crash left out, export traces."""
+"""Duties about mails: start workflows that a crash left out, export traces."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from webordinary.mail.outbox import deliver_due
-from webordinary.mail.ports import Outbox, RawMails, Transport
-from webordinary.model.events import EventKind, Events
+from webordinary.mail.ports import RawMails
+from webordinary.model.events import EventKind
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import SpanExporter, spans_of
@@ -24,19 +23,6 @@ if TYPE_CHECKING:  # a lambda starts without it
 
 LOOK_EACH, LOOK_BACK = timedelta(minutes=5), timedelta(days=14)
 MOST_REMEMBERED = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxSender:
-    """Sends due replies, and retries replies whose delivery failed."""
-
-    outbox: Outbox
-    transport: Transport
-    events: Events
-    name: str = "outbox"
-
-    def run_once(self, now: datetime) -> int:
-        return deliver_due(self.outbox, self.transport, now, self.events)
 
 
 @dataclass(frozen=True, slots=True)
