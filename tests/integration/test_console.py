@@ -16,16 +16,20 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from tests.harness.chaos import until
 from tests.harness.console import FORM, PAGE, open_console
 from tests.integration.git_over_http import serving
+from tests.unit.test_house import commands
 from webordinary.adapters.dot_git import MAX_RULES_BYTES
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
+from webordinary.entrypoints.cli.main import parser
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.parsing.message import parse
@@ -582,3 +586,48 @@ def test_a_site_is_removed_only_by_its_typed_name_and_with_open_jobs_only_on_pur
     assert container.current_site("amelia", Stage.EDIT) is None
     assert (container.config.data / "origins" / "amelia.git").is_dir(), "the repository stays"
     assert page.get("/sites/amelia").status_code == 404
+
+
+COMMANDS = {
+    "/mails": "send",
+    "/mails/{email_id}/replies": "replies send-again",
+    "/mails/{email_id}/releases": "mails release",
+    "/mails/{email_id}/drops": "mails drop",
+    "/mails/{email_id}/answers": "mails answer",
+    "/mails/{email_id}/retries": "mails retry",
+    "/mails/{email_id}/cancellations": "mails cancel",
+    "/mails/{email_id}/interrupts": "mails interrupt",
+    "/mails/{email_id}/replays": "mails replay",
+    "/mails/{email_id}/closings": "mails close",
+    "/mails/{email_id}/admissions": "mails admit",
+    "/dead-letters/{letter_id:int}/redrives": "dlq redrive",
+    "/dead-letters/{letter_id:int}/drops": "dlq drop",
+    "/claims/{key}/releases": "pool release",
+    "/workers/{worker}/drains": "pool drain",
+    "/sites": "project add",
+    "/sites/{project_id}/builds": "release rebuild",
+    "/sites/{project_id}/settings": "project set",
+    "/sites/{project_id}/people": "project add",
+    "/sites/{project_id}/people/roles": "project role",
+    "/sites/{project_id}/people/removals": "project remove",
+    "/sites/{project_id}/domains": "project domain add",
+    "/sites/{project_id}/domains/removals": "project domain remove",
+    "/sites/{project_id}/hooks": "project hook",
+    "/sites/{project_id}/hooks/removals": "project hook",
+    "/sites/{project_id}/credentials": "project credential",
+    "/sites/{project_id}/credentials/removals": "project credential",
+    "/sites/{project_id}/removals": "project remove",
+    "/sites/{project_id}/pauses": "pause",
+    "/sites/{project_id}/resumes": "resume",
+    "/sites/{project_id}/{stage}/releases/{release}/rollbacks": "release rollback",
+}
+NO_ACTIONS = {"/login", "/logout", "/link/{secret}", "/wrote/{token}", "/hooks/{project_id}"}
+"""They sign a person in or out, or belong to a customer or a machine."""
+
+
+def test_every_action_of_the_console_is_also_a_command(page: TestClient) -> None:
+    app = page.app
+    assert isinstance(app, Starlette)
+    posts = {route.path for route in app.routes if isinstance(route, Route) and "POST" in (route.methods or ())}
+    assert posts - NO_ACTIONS == {*COMMANDS}
+    assert {*COMMANDS.values()} <= {*commands(parser())}
