@@ -45,12 +45,14 @@ SETTINGS: dict[str, object] = {
 }
 
 
-def until(happened: Callable[[], object], what: str, seconds: float = TIMEOUT_SECONDS) -> None:
+def until(
+    happened: Callable[[], object], what: str, seconds: float = TIMEOUT_SECONDS, *, pause_seconds: float = LOOK_SECONDS
+) -> None:
     """Look until it happened."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not happened():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
-        pause.wait(LOOK_SECONDS)
+        pause.wait(pause_seconds)
 
 
 @dataclass

@@ -152,7 +152,7 @@ def worker(data: Path, name: str) -> Iterator[subprocess.Popen[str]]:
 
 def wait_for_health(data: Path, wanted: int, *flags: str) -> None:
     """Also of one that is well all the time: on a busy machine its loop may be late by more than a second."""
-    until(lambda: health(data, *flags) == wanted, f"worker health to be {wanted}")
+    until(lambda: health(data, *flags) == wanted, f"worker health to be {wanted}", pause_seconds=0.2)
 
 
 def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
