@@ -76,7 +76,7 @@ def test_an_introduction_is_known_in_every_language_and_however_it_is_wrapped(pr
 
 @pytest.mark.parametrize("language", HEADERS)
 def test_a_repeated_header_begins_history_in_every_language(language: str) -> None:
-    assert reply_text(f"{WRITTEN}\n\n{HEADERS[language]}\n\nDone.\nSee it.\n").text == WRITTEN
+    assert reply_text(f"{WRITTEN}\n\n{HEADERS[language]}\n\nDone.\nSee it.\n", replied=True).text == WRITTEN
 
 
 @pytest.mark.parametrize("delimiter", DELIMITERS)

@@ -38,7 +38,7 @@ class Line:
 # The kind of a line by its own words.
 
 EMPTY = re.compile(r"[\s\u00a0\u00ad\u034f\u200b-\u200f\u2060\ufeff]*$")
-QUOTE = re.compile(r"\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>(?:\s|$))")
+QUOTE = re.compile(r"(?!.*<<$)\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>(?:\s|$))")
 SIGNATURE_MARK = re.compile(r"(?:--|—|–|―|__|_{20,})\s*$")
 RULER = re.compile(r"\s*(?:[-=_*~#+—–‐‑‒―]{3,}|[—–]{2,}|ᐧ)\s*$")
 _DASHES = "-=_*~#+—–‐‑‒― \t"
@@ -283,7 +283,7 @@ def reply_text(
     texts = [line.text for line in lines]
     kinds = "".join(_kinds(lines, author))
     marked = frozenset(n for n, line in enumerate(lines) if line.kind not in ("", "i"))
-    mail = _Body(texts, marked, author, replied)
+    mail = _Body(texts, marked, author, replied, len(re.findall("b+", kinds)))
     if _says_nothing(mail, kinds):
         return ReplyText("", whole)
     start, end, kinds = _span(mail, kinds, forwarded)
@@ -332,7 +332,7 @@ def _kinds(lines: Sequence[Line], author: str) -> list[str]:
     _find_forwards(texts, kinds)
     _find_titles(texts, kinds)
     _find_named_signatures(texts, kinds, author)
-    _find_signed_lines(texts, kinds)
+    _find_signed_lines(texts, kinds, author)
     _find_marked_signatures(kinds)
     return kinds
 
@@ -509,8 +509,11 @@ def _find_named_signatures(texts: Sequence[str], kinds: list[str], author: str) 
 _SIGNED = re.compile(r"\s*(?:--|__)\s?([^\W\d_].{0,40})$")
 
 
-def _find_signed_lines(texts: Sequence[str], kinds: list[str]) -> None:
-    """A name behind two dashes is a signature below the last sentence, and no item of a list."""
+def _find_signed_lines(texts: Sequence[str], kinds: list[str], author: str) -> None:
+    """A name behind two dashes is a signature below the last sentence, and no item of a list.
+
+    The name is the sender's, or a card stands below it: else it may be the author of a quotation.
+    """
     history = next((n for n, kind in enumerate(kinds) if kind in "bdHg"), len(kinds))
     written = [n for n in range(history) if kinds[n] == "t"]
     signed = [(at, found[1]) for at, n in enumerate(written) if (found := _SIGNED.match(texts[n]))]
@@ -519,6 +522,7 @@ def _find_signed_lines(texts: Sequence[str], kinds: list[str]) -> None:
     at, name = signed[0]
     above = texts[written[at - 1]].rstrip()
     ends = above.endswith((".", "!", "?", "…", ")")) or not clauses_of(above)
+    ends = ends and (at + 1 < len(written) or _names_author([name], author))
     if ends and kinds[written[at] - 1] == "e" and is_name(name) and len(name.split()) <= MAX_SIGNED:
         kinds[written[at]] = "g"
 
@@ -553,6 +557,7 @@ class _Body:
     """Lines whose kind the markup names."""
     author: str
     replied: bool
+    introductions: int
 
 
 def _is_believable(body: _Body, kinds: str, finder: Finder, cut: int, end: int) -> bool:
@@ -566,9 +571,18 @@ def _is_believable(body: _Body, kinds: str, finder: Finder, cut: int, end: int) 
         return cut in body.marked or _is_device(body, kinds, cut, end)
     if letter == "r":
         return end < len(kinds) or _is_idle_ruler(texts, kinds, cut)
-    if cut in body.marked or _is_strong(texts, kinds, cut, end):
+    if cut in body.marked:
         return True
-    return body.replied and _is_plausible(texts, kinds, cut, end)
+    if letter == "H" and _announced(texts, kinds, cut) and not _is_finished(texts, kinds, cut):
+        return False
+    if body.replied:
+        return _is_strong(texts, kinds, cut, end) or _is_plausible(body, kinds, cut, end)
+    titled = letter == "d" and texts[cut].strip(_DASHES).lower() in _ORIGINAL
+    return _is_strong(texts, kinds, cut, end) and not (titled and _next_kind(kinds, cut) not in "Hhb")
+
+
+def _next_kind(kinds: str, cut: int) -> str:
+    return next((kind for kind in kinds[cut + 1 :] if kind not in "er"), "t")
 
 
 def _run(kinds: str, cut: int, end: int, letters: str) -> int:
@@ -608,9 +622,7 @@ def _is_programs_header(fields: Sequence[str]) -> bool:
     timed = any(role_of(field) == "sent" and _TIME.search(field) for field in fields)
     addressed = any(_ADDRESS.search(field) for field in fields)
     dated = any(_tells_when_it_was_sent(field) for field in fields)
-    if "sender" in roles and addressed and dated:
-        return True
-    return timed and (addressed or len(roles - {""}) >= 3)
+    return addressed and (timed or ("sender" in roles and dated))
 
 
 def _is_of_a_program(quoted: str) -> bool:
@@ -625,29 +637,38 @@ _QUOTE_MARK = re.compile(r"^\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>)\s?")
 _TO_READER = re.compile(r"(?i)\b(?:you|sie|du|ihr|vous|tu|usted|lei|je|ni)\b")
 
 
-def _is_plausible(texts: Sequence[str], kinds: str, cut: int, end: int) -> bool:
+def _is_plausible(body: _Body, kinds: str, cut: int, end: int) -> bool:
     """Of an answer: is this history, where its signs alone do not prove it?"""
+    texts = body.texts
     finished = _is_finished(texts, kinds, cut)
     if kinds[cut] == "b":
         introduction = _joined(texts[cut : _run(kinds, cut, end, "b")])
         named = _TIME.search(introduction) or _TO_READER.search(introduction)
+        if not named and body.introductions > 1:
+            return False  # several guests wrote something
         return _is_quoted(kinds, cut, end) or (finished and named is not None)
+    if kinds[cut] == "H":
+        fields = [texts[n] for n in range(cut, _run(kinds, cut, end, "Hht")) if texts[n].strip()][:MAX_FIELDS]
+        timed = any(_TIME.search(field) for field in fields)
+        if timed and len({role_of(field) for field in fields} - {""}) >= 3:
+            return True
+        sent = timed or any(_ADDRESS.search(line) or _names_sending(line) or _names_weekday(line) for line in fields)
+        return finished and kinds[cut - 1] != "t" and (sent or kinds[cut - 1] in "dr")
     if kinds[cut] != "q":
         return finished and kinds[cut - 1] != "t"
     said = [quoted for n in range(cut, end) if kinds[n] == "q" and (quoted := _QUOTE_MARK.sub("", texts[n]).strip())]
-    if "b" in kinds[:cut]:
+    if "b" in kinds[:cut] or not said or kinds[:cut].rstrip("e").endswith("r"):
         return True
-    if kinds[:cut].endswith("t") or "q" in kinds[:cut] or (len(said) == 1 and _compares(texts[cut])):
+    if kinds[:cut].endswith("t") or "q" in kinds[:cut]:
         return False
-    return finished or any(quote.endswith("?") or len(quote) >= MIN_WRAPPED_QUOTE for quote in said)
+    asked = any(quote.endswith("?") or _LINK.search(quote) or _ADDRESS.search(quote) for quote in said)
+    sentences = finished and any(quote.endswith((".", "!", ":", ",")) for quote in said)
+    return asked or (len(said) > 1 and (sentences or any(len(quote) >= MIN_WRAPPED_QUOTE for quote in said)))
 
 
-def _compares(line: str) -> bool:
-    """Is this `> 100 euros`, a number compared with another, and no quote?"""
-    return _COMPARISON.match(line) is not None
-
-
-_COMPARISON = re.compile(r"\s*+>\s?+[\da-z€$£].*[^?]$")
+def _names_weekday(field: str) -> bool:
+    """Date: Tuesday, January 5, 2016"""
+    return role_of(field) == "sent" and "," in field and is_dated(field)
 
 
 def _is_finished(texts: Sequence[str], kinds: str, cut: int) -> bool:
@@ -674,11 +695,13 @@ def _is_device(body: _Body, kinds: str, cut: int, end: int) -> bool:
         return False
     if _PROGRAM.search(line):
         return True
-    brand = any(word[:1].isupper() or word[:1].isdigit() for word in line.split()[1:])
+    brand = _BRAND.search(line) is not None
     return brand and kinds[cut - 1] != "t" and _is_finished(texts, kinds, cut)
 
 
 MIN_UNMARKED = 200
+_BRAND = re.compile(r"^\W*\w+ \w+(?: (?:my|mein\w*|mon|ma|mi|mio|mijn|min|meu))? [A-Z][\w-]*(?: [A-Z\d][\w-]*)*\W*$")
+"""A name in capitals: "Sent with Sparrow", "Sent from my Wiko RIDGE"."""
 
 
 def _is_card_text(below: Sequence[str]) -> bool:
