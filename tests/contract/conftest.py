@@ -40,13 +40,18 @@ def aws_pool(ministack: Emulator) -> PoolTables:
 
 
 @pytest.fixture
-def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, ministack: Emulator) -> Iterator[PoolTables]:
-    """Whatever is asked of DynamoDB is done, and then its answer is lost; the second try is answered."""
+def losing_answers(ministack: Emulator) -> Iterator[str]:
+    """An endpoint: what is asked of DynamoDB is done, and then its answer is lost; the second try is answered."""
     from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 
     with faulty_proxy(ministack.endpoint) as proxy:
         proxy.first_tries(DROP_RESPONSE, "dynamodb:")
-        yield aws_pool.through(proxy.endpoint)
+        yield proxy.endpoint
+
+
+@pytest.fixture
+def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, losing_answers: str) -> PoolTables:
+    return aws_pool.through(losing_answers)
 
 
 @pytest.fixture
@@ -58,10 +63,5 @@ def aws_mail(ministack: Emulator) -> MailTables:
 
 
 @pytest.fixture
-def aws_mail_whose_answers_are_lost(aws_mail: MailTables, ministack: Emulator) -> Iterator[MailTables]:
-    """The same as of the pool's tables."""
-    from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
-
-    with faulty_proxy(ministack.endpoint) as proxy:
-        proxy.first_tries(DROP_RESPONSE, "dynamodb:")
-        yield aws_mail.through(proxy.endpoint)
+def aws_mail_whose_answers_are_lost(aws_mail: MailTables, losing_answers: str) -> MailTables:
+    return aws_mail.through(losing_answers)
