@@ -103,10 +103,8 @@ def main_branch(git: Git, project: Project) -> str:
 def without_commit(project: Project, git_dir: Path, branch: str) -> WebOrdinaryError:
     """Why git lists no such branch: there is none, or git had no file descriptor to look with, and does not tell."""
     packed = git_dir / "packed-refs"
-    named = (
-        f" refs/heads/{branch}\n" in packed.read_text(encoding="utf-8", errors="replace") if packed.exists() else False
-    )
-    if named or (git_dir / "refs" / "heads" / branch).is_file():
+    listed = packed.read_bytes() if packed.exists() else b""
+    if (git_dir / "refs" / "heads" / branch).is_file() or f" refs/heads/{branch}\n".encode() in listed:
         return MachineFault(f"git does not see {branch} of {project.repo}: perhaps no file descriptors are left")
     return EmptyRepository(f"{project.repo} has no commit on {branch}: push a first page to it")
 
