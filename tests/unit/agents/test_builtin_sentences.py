@@ -451,6 +451,9 @@ def test_a_wish_and_a_publish_are_understood_in_other_languages(site: SiteFolder
         "Make “two cats” say “three cats”.",
         "Auf der about-Seite muss es statt „two cats“ jetzt „three cats“ heißen.",
         "« two cats » devient « three cats ».",
+        "Nos horaires changent : remplacez « two cats » par « three cats ».",
+        "Please change “two cats” to “three cats”. Thank you for fixing it.",
+        "Change “two cats” to “three cats”.\n\nKind regards\nScott\n\nThis e-mail and its files are confidential.",
     ],
 )
 def test_the_parts_of_an_exact_wish_may_stand_in_any_order(site: SiteFolder, mail: str) -> None:
@@ -492,6 +495,7 @@ def test_a_word_more_than_the_parts_of_a_wish_is_asked_about(site: SiteFolder, m
         ("Please add “Egg cup, 9 euros” to the list under Mugs on the pots.", "pots.html", "Egg cup, 9 euros"),
         ("Bitte nehmen Sie „Egg cup“ in die Liste unter Mugs auf der Pots-Seite auf.", "pots.html", "<li>Egg cup</li>"),
         ("Please make the headings dark green.", "style.css", "darkgreen"),
+        ("Please add “Egg cup” under Mugs on the pots page.", "pots.html", "<li>Egg cup</li>"),
     ],
 )  # fmt: skip
 def test_numbers_and_words_of_the_site_need_no_quotation_marks(

@@ -302,7 +302,7 @@ def clauses_of(
     names_may_follow, block = False, 0
     lines = _lines(text, starts)
     if name_below:
-        lines = _without_names_below(lines)
+        lines = _without_names_below([line for line in lines if not _DISCLAIMS.match(line)])
     for line in lines:
         block += line == ""
         if names_may_follow and (line == "" or _is_name(line)):
@@ -312,6 +312,13 @@ def clauses_of(
         clauses, names_may_follow = _clauses_of_line(line, set(words_in(sender_name)))
         found += [replace(clause, block=block) for clause in clauses]
     return found
+
+
+_DISCLAIMS = re.compile(
+    r"(?:this|the|diese|ce|este|questa|dit|deze) (?:e-?mail|message|nachricht|courriel|mensaje|messaggio|bericht)\b"
+    r"[^.?!]{0,80}\b(?:confidential|vertraulich|confidentiel|confidencial|riservat|vertrouwelijk)",
+    re.I,
+)
 
 
 def _without_names_below(lines: list[str]) -> list[str]:

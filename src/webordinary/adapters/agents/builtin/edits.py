@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -395,6 +396,9 @@ def add(wish: Wish, context: EditContext) -> str:
         items = next(one[: one.index(place) + 1] for one in page.lists() if place in one)
         context.draft.replace(name, page.markup.item(page, items, text))
         return f"Added “{text}” to the list on {context.label(name)}."
+    above_a_list = any(_is_called(page, items, wish.get("under")) for items in page.lists() if wish.get("under"))
+    if above_a_list and not wish.get("kind") and text[-1:] not in ".!?…":
+        return _add_item(replace(wish, page=name), context)
     if wish.get("kind") == "heading" or (not wish.get("kind") and text[-1:] not in ".!?…"):
         raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
     last = page.running_text()[-1:]
@@ -429,7 +433,9 @@ def _place(wish: Wish, context: EditContext) -> Element | None:
 
 def _add_item(wish: Wish, context: EditContext) -> str:
     text, named = wish.get("text"), wish.get("name") or wish.get("under")
-    pages = [wish.page] if wish.page else context.draft.pages()
+    called = "" if wish.page else context.page_names().get(named.lower(), "")
+    named = "" if called else named  # the events list is the one on the page Events
+    pages = [wish.page or called] if wish.page or called else context.draft.pages()
     lists = [(name, items) for name in pages for items in context.draft.page(name).lists()]
     found = [(name, one) for name, one in lists if _is_called(context.draft.page(name), one, named)] if named else lists
     if not found:

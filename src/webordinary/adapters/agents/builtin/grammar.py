@@ -58,6 +58,7 @@ note     [with] PHOTOS [is|are] attached
 note     (here|here's|attached|enclosed|find attached) [is|are] [a <adjective>] PHOTOS [of <alt>]
 note     ([i] have|i've|i|i'm) (attached|attach|attaching) PHOTOS [of <alt>]
 swap     SWAP PHOTO [(of|showing) <subject>] [TO (IT|it|this|that)]
+swap     (SWAP|use) (it|this) (TO|INSTEAD) (the [old|current|existing] one|PHOTO) [(of|showing) <subject>]
 swap     SWAP TO (IT|it) PHOTO [(of|showing) <subject>]
 swap     SWAP the <subject> (photo|picture|image) [TO IT]
 swap     [ADD] (IT|it|PHOTO) (to|should|must) SWAP PHOTO [(of|showing) <subject>]
@@ -65,7 +66,7 @@ swap     ADD (IT|it) INSTEAD (the [old|current|existing] one|PHOTO) [(of|showing
 unphoto  (REMOVE PHOTO [(of|showing) <subject>]|take PHOTO [(of|showing) <subject>] (off|away|out))
 unphoto  REMOVE the <subject> (photo|picture|image)
 alt      PHOTO (shows|is) <text>
-echo     (CHANGE|do) (it|this|that|them|so)
+echo     (CHANGE|do|(thanks|thank you) for (doing|fixing|changing|updating|adding|sorting)) (it|this|that|them|so)
 shows    (it|they|PHOTOS) (shows|show) <shown>
 colour   [CHANGE] the <part> COLOUR (TO|SHOULD) <tint>
 colour   [CHANGE] the COLOUR of the <part> (TO|SHOULD) <tint>
@@ -516,17 +517,20 @@ _SUBJECT = r" (?!(?:not?|n[oe]ver|nothing|none|neither|ha(?:s|ve|d)|is|are|was|w
 _NEWS = re.compile(
     rf"(?:(?:(?:the|our|my)(?:{_SUBJECT}){{1,4}}|(?:{_SUBJECT[1:]} ){{0,3}}(?:{_NOUN}|subs|subscriptions)s?) (?:"
     r"(?:has|have) (?:(?:just|now|finally|recently|been) )*(?:changed|moved|updated|postponed|gone up|gone down)"
-    r"|(?:is|are) (?:now )?(?:different|changing|new|going up|going down)|changed|moved|went (?:up|down))"
+    r"|(?:is|are) (?:now )?(?:different|changing|moving|new|going up|going down)|changed|moved|went (?:up|down))"
     rf"|we(?: have|'ve got|'ve)(?: got)? (?:a )?new (?:{_NOUN}|fee|subscription)s?"
     r"|we(?:'re| are)? (?:now )?(?:open|start|clos|meet)(?:e|ing)?(?: (?!on |in |at )[\w-]+){0,3} (?:earlier|later)"
     r"|we(?:'re| are|'ve| have)(?: had to)? (?:putt?|rais)(?:e|ed|ing)?(?: (?:the|our|up))* (?:prices|fees)(?: up)?)"
     r"(?: (?:again|now|on \w+days?|from now on|these days|slightly|a (?:little|bit|tiny bit)))*(?: ?: ?| ?,? so |\Z)"
-    r"|(?:(?:unsere?|die|der|das)(?: \w+){1,3} (?:(?:haben|hat) sich (?:etwas )?geändert|w(?:ird|urde) verschoben)"
-    r"|wir haben neue \w*(?:zeiten|preise|nummer|adresse))(?: ?: ?|\Z)"
-    r"|(?:nos|notre|les?|la)(?: \w+){1,4} (?:(?:ont|a) (?:un peu )?changé|est (?:reporté|déplacé)e?)(?: ?: ?|\Z)"
-    r"|(?:nuestr[oa]s?|los?|las?|el)(?: \w+){1,3} (?:ha|han) cambiado(?: ?: ?|\Z)"
-    r"|(?:i|il|gli|le|la|l')(?: ?\w+){1,3} (?:è|sono) cambiat[oaie](?: ?: ?|\Z)"
-    r"|(?:de|het|onze)(?: \w+){1,3} (?:is|zijn) (?:veranderd|gewijzigd|verplaatst)(?: ?: ?|\Z)",
+    r"|(?:(?:unsere?|die|der|das)(?: \w+){1,3} (?:(?:haben|hat) sich (?:etwas )?geändert|änder[nt]+ sich"
+    r"|w(?:ird|urde) verschoben)"
+    r"|wir haben (?:eine )?neue \w*(?:zeiten|preise|nummer|adresse))(?: ?: ?|\Z)"
+    r"|(?:nos|notre|les?|la)(?: \w+){1,4} (?:(?:ont|a) (?:un peu )?changé|change(?:nt)?|est (?:reporté|déplacé)e?)"
+    r"(?: ?: ?|\Z)"
+    r"|(?:nuestr[oa]s?|los?|las?|el)(?: \w+){1,3} (?:han? cambiado|cambian?)(?: ?: ?|\Z)"
+    r"|(?:i|il|gli|le|la|l')(?: ?\w+){1,3} (?:(?:è|sono) cambiat[oaie]|cambia(?:no)?)(?: ?: ?|\Z)"
+    r"|(?:de|het|onze)(?: \w+){1,3} (?:(?:is|zijn) (?:veranderd|gewijzigd)|gaat (?:iets )?omhoog|verander(?:t|en))"
+    r"(?: ?: ?|\Z)",
     re.I,
 )
 """`Our hours have changed:` before the first wish gives its reason, and nothing else."""
