@@ -6,6 +6,7 @@ import base64
 import mailbox
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from webordinary.config import Config
 from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
-from webordinary.mail.outbox import LEAST_TRIES, deliver_due, next_try
+from webordinary.mail.outbox import BATCH, LEAST_TRIES, deliver_due, next_try
 from webordinary.mail.replies.answers import held
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent, Transient
@@ -53,6 +54,14 @@ def test_a_crash_after_delivery_does_not_deliver_twice(tmp_path: Path) -> None:
     assert deliver_due(outbox, transport, NOON, events) == 0
     assert len(delivered(tmp_path)) == 1
     assert [event.kind for event in events] == ["ReplySent"]
+
+
+def test_more_replies_than_one_batch_are_delivered_in_one_run(tmp_path: Path) -> None:
+    outbox, events = SqliteOutbox(MemoryDatabase()), EventRecorder()
+    for number in range(BATCH + 1):
+        outbox.put(replace(REPLY, email_id=f"e{number}"), NOON)
+    assert deliver_due(outbox, MaildirTransport(tmp_path), NOON, events) == BATCH + 1
+    assert outbox.due(NOON, BATCH) == ()
 
 
 def test_a_reply_that_somebody_has_read_is_not_delivered_again(tmp_path: Path) -> None:

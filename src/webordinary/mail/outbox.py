@@ -34,11 +34,11 @@ MAX_ERROR = 500
 
 def deliver_due(outbox: Outbox, transport: Transport, now: datetime, events: Events) -> int:
     """Try every reply that is due, once; returns how many were sent."""
-    sent, batch_sent, is_full = 0, 1, True
-    while is_full and batch_sent:  # a full batch of which none left is tried again later
+    sent, batch_sent, may_be_more = 0, 1, True
+    while may_be_more and batch_sent:
         due = outbox.due(now, BATCH)
         batch_sent = sum(deliver(entry, outbox, transport, now, events) for entry in due)
-        sent, is_full = sent + batch_sent, len(due) == BATCH
+        sent, may_be_more = sent + batch_sent, len(due) > BATCH // 2  # others may have reserved a part of a full batch
     return sent
 
 
