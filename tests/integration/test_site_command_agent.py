@@ -64,6 +64,26 @@ def test_a_program_reads_the_instruction_and_works_in_the_workspace(tmp_path: Pa
     assert (tmp_path / "a.html").read_text() == "make it so"
 
 
+def test_what_a_program_writes_to_its_error_output_is_told_while_it_works(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "sys.stderr.write('looking at \\xff the pages\\nhalf a line'); sys.stderr.flush()\n"
+        "while not os.path.exists('heard'): os.sched_yield()\n"
+        "print('Done.')\n"
+    )
+    said: list[str] = []
+
+    def tell(words: str) -> None:
+        said.append(words)
+        (tmp_path / "heard").touch()
+
+    agent = CommandAgent([sys.executable, "-c", program], SandboxedPrograms(UnconfinedSandbox("w-1"), 60.0))
+    task = AgentTask("make it so", tmp_path, limits=AgentLimits(seconds=120.0), tell=tell)
+    assert agent.run(task, FakeCancelToken()) == Changed("Done.")
+    assert len(said) == 1
+    assert said[0].startswith("looking at")
+
+
 def test_a_program_sees_only_chosen_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "hush")
     result = run("import os; print(sorted(os.environ))", tmp_path)

@@ -53,9 +53,11 @@ def run(
     token: CancelToken | None = None,
     grace: float = INTERRUPT_GRACE_SECONDS,
     interrupt: Callable[[], None] | None = None,
+    hear: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run one program; its whole process group is gone when this returns. `interrupt` asks it another way.
 
+    `hear` gets each line of stderr as it comes.
     `memory_bytes` bounds the memory of each of its processes, where the system can; 0: no bound.
     """
     child = subprocess.Popen(
@@ -68,7 +70,7 @@ def run(
     stopper = _Stopper(child, grace, interrupt or partial(_signal_group, child, signal.SIGINT))
     try:
         with token.on_stop(stopper.ask) if token else nullcontext():
-            return _converse(child, stdin, time.monotonic() + seconds, output_bytes)
+            return _converse(child, stdin, time.monotonic() + seconds, output_bytes, hear)
     finally:
         stopper.end()
         for pipe in (child.stdin, child.stdout, child.stderr):
@@ -106,13 +108,15 @@ def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
             return
 
 
-def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int) -> Finished:
+def _converse(
+    child: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, hear: Callable[[str], None] | None
+) -> Finished:
     assert child.stdin
     assert child.stdout
     assert child.stderr
     pending = memoryview(stdin)
     heard: dict[IO[bytes], bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
-    timed_out = overflowed = False
+    timed_out, overflowed, told = False, False, 0
     with selectors.DefaultSelector() as selector:
         for pipe in heard:
             os.set_blocking(pipe.fileno(), False)
@@ -135,6 +139,8 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, lim
                         child.stdin.close()
                 elif not _read(key.fileobj, heard):  # type: ignore[arg-type]
                     selector.unregister(key.fileobj)
+            if hear:
+                told = _tell_lines(heard[child.stderr], told, hear)
             if sum(map(len, heard.values())) > limit:
                 overflowed = True
                 break
@@ -142,6 +148,14 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, lim
                 deadline = min(deadline, time.monotonic() + _DRAIN_SECONDS)  # grandchildren may keep the pipes open
     code = _code(child, timed_out or overflowed, deadline)
     return Finished(code, bytes(heard[child.stdout]), bytes(heard[child.stderr]), timed_out and code != 0, overflowed)
+
+
+def _tell_lines(heard: bytearray, told: int, hear: Callable[[str], None]) -> int:
+    """Hand on the lines that are whole now; returns how far that is."""
+    end = heard.rfind(b"\n", told) + 1
+    for line in heard[told:end].decode(errors="replace").splitlines():
+        hear(line)
+    return max(told, end)
 
 
 def _write(pipe: IO[bytes], pending: memoryview) -> memoryview:

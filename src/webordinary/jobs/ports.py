@@ -338,9 +338,11 @@ class ProgramRunner(Protocol):
         seconds: float,
         token: CancelToken,
         policy: SandboxPolicy = NO_ACCESS,
+        hear: Callable[[str], None] = ignore_progress,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, stdout and stderr; a cancelled token ends the program and `token.check` raises.
 
+        `hear` gets each line of stderr while the program runs.
         Raises JobTimedOut if the time is over, Permanent if it exceeded another limit or no sandbox works here.
         """
 

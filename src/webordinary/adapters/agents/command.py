@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from webordinary.adapters.agents.process import ProgressReporter
 from webordinary.adapters.agents.workspace import dollars
 from webordinary.jobs.ports import (
     AgentResult,
@@ -67,6 +68,7 @@ class CommandAgent:
             task.limits.seconds,
             token,
             SandboxPolicy(tuple(file.path for file in task.attachments), network=self._network),
+            ProgressReporter(task.tell, task.workspace).say,
         )
         if code != 0:
             words = err.decode(errors="replace").strip()[-600:] or "no words"

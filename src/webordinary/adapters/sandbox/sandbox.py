@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from webordinary.adapters.sandbox.bubblewrap import (
 )
 from webordinary.adapters.sandbox.guard import FileUsage, Guard, Handshake, entries
 from webordinary.adapters.sandbox.proxy import Proxy
-from webordinary.jobs.ports import Sandbox
+from webordinary.jobs.ports import Sandbox, ignore_progress
 from webordinary.jobs.sandbox_policy import NO_ACCESS, Network, SandboxPolicy, private_part
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS, CancelToken
 from webordinary.model.errors import (
@@ -348,12 +348,13 @@ class SandboxedPrograms:
         seconds: float,
         token: CancelToken,
         policy: SandboxPolicy = NO_ACCESS,
+        hear: Callable[[str], None] = ignore_progress,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, stdout and stderr; a cancelled token sends SIGINT, and SIGKILL after the grace period."""
         with self._sandbox.open(cwd, {**env, JOB_MARK: token.job_id}, policy) as sandboxed:
             finished = run(
                 sandboxed.argv(args), cwd=cwd, stdin=stdin, env=sandboxed.env, seconds=seconds, token=token,
-                grace=self._grace, interrupt=sandboxed.interrupt,
+                grace=self._grace, interrupt=sandboxed.interrupt, hear=hear,
             )  # fmt: skip
             token.check()  # inside the block: a cancelled job is reported before a full disk
         if finished.timed_out:
