@@ -14,6 +14,8 @@ from tests.unit.jobs.fixtures import OTHER_THREAD
 from webordinary.adapters.agents.builtin.agent import BuiltinAgent
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.compose.embedded import open_embedded
+from webordinary.config import Config
 from webordinary.entrypoints.cli import main
 from webordinary.jobs.ports import AgentResult, AgentTask
 from webordinary.jobs.run import JobDeps
@@ -220,6 +222,10 @@ def test_a_site_is_added_with_its_folder_and_sites_of_a_repository_lie_apart(
     for folder, code in (("apps/web", 1), ("", 1), ("oven", 0)):
         assert main(["project", "add", "oven", *flags, "--folder", folder]) == code, folder
     assert (data / "sites/oven/edit/current/index.html").read_text() == "<title>Oven</title>"
+    with open_embedded(Config(data=data)) as services:  # as versions before this rule had it
+        services.directory.add_project(Project("copy", str(bare)), services.clock.now())
+    flags[3:6] = ["bob", "--sender", "bob@example.com"]
+    assert main(["project", "add", "kiln", *flags]) == 0, "one more person"
 
 
 @pytest.mark.parametrize("odd", ["../x", "a/../../b", ".git", "a/.Git/b", "x" * 300, "a\nb"])

@@ -128,7 +128,8 @@ def onboard(
     project = known or Project(project_id, address, agent=services.config.agent)
     if folder is not None:
         project = _in_folder(services, project, folder)
-    _refuse_overlap(services, project)
+    if project != known:  # one more person of a site is no question of folders
+        _refuse_overlap(services, project)
     if agent:
         project = replace(project, agent=agent)
     if builder:
