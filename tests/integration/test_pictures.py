@@ -32,7 +32,7 @@ from webordinary.adapters.files.screenshots import (
 )
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
-from webordinary.jobs.run import QUICK_SECONDS, SCREENSHOTS_AFTER_SECONDS, Screenshots
+from webordinary.jobs.run import LEAST_SECONDS, QUICK_SECONDS, SCREENSHOTS_AFTER_SECONDS, Screenshots
 from webordinary.jobs.site_files import Mark, address_of, keep_manifest, page_to_show
 
 SECONDS = 120.0
@@ -267,7 +267,8 @@ def test_the_reply_to_a_quick_change_waits_less_unless_pictures_are_always_wante
     nobody = ChromiumScreenshotter(
         str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"), tmp_path / "pictures"
     )
-    assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(0.2) == QUICK_SECONDS
+    assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(0.2) == QUICK_SECONDS - 0.2
+    assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(2.0) == LEAST_SECONDS
     assert Screenshots(nobody, lambda data: "", 1.0).wait_seconds(0.2) == 1.0
     assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(SCREENSHOTS_AFTER_SECONDS) == 8.0
     assert Screenshots(nobody, lambda data: "", 8.0, always=True).wait_seconds(0.2) == 8.0

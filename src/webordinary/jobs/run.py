@@ -36,8 +36,11 @@ from webordinary.model.projects import Project, SenderRole
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
 """A job that took this long may wait for its pictures as long as the settings say."""
-QUICK_SECONDS = 2.2
-"""How long the reply to a quick job waits for its pictures."""
+QUICK_SECONDS, LEAST_SECONDS = 2.2, 1.0
+"""When the reply to a quick job stops waiting for its pictures, counted from the job's start, and its shortest wait.
+
+A browser that is late takes a third of a second more to be ended: the answer is there within three seconds of a mail.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Screenshots:
     def wait_seconds(self, job_seconds: float) -> float:
         """How many seconds the reply may wait for them; what is not there by then is left out."""
         quick = not self.always and job_seconds < SCREENSHOTS_AFTER_SECONDS
-        return min(self.seconds, QUICK_SECONDS) if quick else self.seconds
+        return min(self.seconds, max(QUICK_SECONDS - job_seconds, LEAST_SECONDS)) if quick else self.seconds
 
     def take(self, before: Path | None, after: Path, page: str, job_seconds: float) -> ScreenshotPair:
         """The page before and after, of a job that took so long until now."""
