@@ -285,7 +285,7 @@ class Config:
         str,
         Setting(
             choice("auto", "on", "off"),
-            "pictures of the changed page; with auto, the reply to a quick change waits until 2.2 seconds from its start at most",
+            "pictures of the changed page; with auto, a quick change waits for them until 2.2 seconds from its start",
         ),
     ] = "auto"
     picture_seconds: Annotated[
