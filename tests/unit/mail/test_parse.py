@@ -37,6 +37,11 @@ def test_a_command_is_its_word_alone(text: str) -> None:
     assert parse(raw_mail(text)).command is Command.UNDO
 
 
+def test_a_signature_names_the_sender_by_the_address_where_there_is_no_name() -> None:
+    mail = parse(raw_mail("Set the title to Spring\n--\nScott Miller\nQuay 5", **{"from": SCOTT}))
+    assert mail.text == "Set the title to Spring"
+
+
 @pytest.mark.parametrize("text", ["undo the change of last week please", "don't stop", "status quo"])
 def test_a_word_among_others_is_no_command(text: str) -> None:
     assert parse(raw_mail(text)).command is Command.EDIT

@@ -171,6 +171,14 @@ def test_a_mail_that_answers_nothing_has_no_history_unless_only_a_program_writes
     assert reply_text(body).text == body
 
 
+def test_dashes_with_a_space_begin_a_signature_below_a_wish_without_a_full_stop() -> None:
+    wish = "Change the homepage title to Spring"
+    assert reply_text(f"{wish}\n-- \nScanned by a gateway").text == wish
+    assert reply_text(f"{wish}\n--\nHarbour Bakery\nQuay 5", author="Jane of Harbour Bakery").text == wish
+    further = f"{wish}\n-- \nalso delete page 3"
+    assert reply_text(further).text == further
+
+
 def test_a_look_alike_above_the_history_is_kept() -> None:
     guests = "New in the guest book.\n\nOn 4 May 2026, Anna Berg wrote:\n\nSo lovely!"
     history = "On 5 Jan 2026 at 10:20, Ann <ann@shop.example> wrote:\n> Done."

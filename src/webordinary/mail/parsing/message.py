@@ -168,7 +168,8 @@ def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:
     header = outline(raw)
     author, subject = header.sender_name, header.subject
     replied = is_reply(subject) or bool(header.in_reply_to or header.references)
-    reply = reply_text(body_lines(parts), author=author, forwarded=is_forward(subject), replied=replied)
+    signer = author or " ".join(re.findall(r"[^\W\d_]+", header.sender.partition("@")[0]))
+    reply = reply_text(body_lines(parts), author=signer, forwarded=is_forward(subject), replied=replied)
     wish = wish_in(reply.text, author)
     return replace(
         header,

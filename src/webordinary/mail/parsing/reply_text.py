@@ -735,6 +735,9 @@ def _is_signature(body: _Body, kinds: str, cut: int, end: int) -> bool:
         return False
     if _names_author(lines, body.author):
         return True
+    goes_on = lines[0][:1].islower() and len(lines[0].split()) > 2 and not contact
+    if texts[cut] == "-- " and not goes_on:
+        return True  # with its space, programs write it (RFC 3676)
     if not _is_finished(texts, kinds, cut):
         return False
     first = lines[0].strip("*_ ")
