@@ -31,8 +31,6 @@ from webordinary.model.projects import Sender
 KEPT, BROKEN, PLAIN = "ann@kept.example", "bob@broken.example", "carla@plain.example"
 
 
-A_GATEWAYS_LINE = b"-- \r\n"
-"""It breaks the signature and says nothing: words of a gateway would be asked about."""
 SECRET = "0123456789abcdef" * 4
 Send = Callable[[bytes, str, str], None]
 """Hands a mail over: its bytes, envelope sender and recipient."""
@@ -142,7 +140,7 @@ def test_four_providers_each_end_as_they_must(world: MailSender) -> None:
     assert (question["To"], question["Subject"]) == (KEPT, "Re: Did you write this?")
 
     broken, raw = world.mail(BROKEN, "Confirmed")
-    world.send(world.signed(raw, "broken.example") + A_GATEWAYS_LINE, BROKEN)
+    world.send(world.signed(raw, "broken.example") + b"-- \r\nScanned by a gateway\r\n", BROKEN)
     [question] = world.answers(broken)
     assert question["To"] == BROKEN
     assert "Confirmed" in text_of(question)
