@@ -82,8 +82,8 @@ def gated(writer: Writer, marks: Sequence[str]) -> dict[str, str]:
 
 @pytest.mark.needs(*PROGRAMS)
 def test_mails_on_a_full_disk_wait_and_are_done_when_there_is_space(tmp_path: Path, disk: ForgetfulDisk) -> None:
-    """Under way is one, two wait, and what comes then is refused for now; workers are killed and started meanwhile."""
-    with opened(ChaosHarness(tmp_path / "house", disk=disk.path)) as harness:
+    """One is under way, two wait, and what comes then is refused for now. One worker lives on, others are killed."""
+    with opened(ChaosHarness(tmp_path / "house", disk=disk.path), workers=2) as harness:
         writer = Writer(harness)
         asked = gated(writer, NOTES[:1])
         harness.told("waits", NOTES[0])
