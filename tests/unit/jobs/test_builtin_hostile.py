@@ -153,7 +153,7 @@ class EndsAfter(FakeCancelToken):
 @pytest.mark.parametrize("looks", [1, 2, 3, 20])
 def test_a_job_that_must_end_does_so_between_wishes_and_between_pages(tmp_path: Path, looks: int) -> None:
     put_into_site(tmp_path, "html", "<title>Pots</title><p>Monday")
-    for number in range(30):
+    for number in range(200):
         (tmp_path / f"page{number}.html").write_text("<p>Tuesday")
     mail = "change the title to Bowls; change “Monday” to “Friday” everywhere"
     with pytest.raises(WebOrdinaryError, match="a newer mail came"):
