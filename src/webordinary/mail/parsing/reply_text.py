@@ -742,7 +742,6 @@ def _is_signature(body: _Body, kinds: str, cut: int, end: int) -> bool:
         return False
     first = lines[0].strip("*_ ")
     named = is_name(first) and not any(char.isdigit() for char in first)
-    named = named or (texts[cut].endswith("- ") and len(first.split()) == 1)
     footer = _ABOUT_MAIL.search("\n".join(lines)) is not None
     return named or contact or footer or not clauses_of(first.replace("/", "."))
 
