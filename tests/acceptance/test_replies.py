@@ -88,12 +88,12 @@ def test_status_tells_what_waits_for_an_answer_and_what_is_not_public(start_up: 
     wait_for_reply(up, customer.write(up, "change “Visit the workshop” to “Come by”", subject="The link"))
     told = " ".join(text_of(wait_for_reply(up, customer.write(up, "status"))).split())
     assert "wait for your answer: - The link" in told
-    assert "not public yet: - Changed the title of the homepage to “Spring Sale”." in told
+    assert "not published by you yet: - Changed the title of the homepage to “Spring Sale”." in told
     public = wait_for_reply(up, customer.write(up, "publish", reply_to=done))
     assert text_of(public).startswith("Published")
     told = " ".join(text_of(wait_for_reply(up, customer.write(up, "status"))).split())
     assert "The link" in told
-    assert "not public yet" not in told
+    assert "not published by you yet" not in told
     assert up.stop() == 0
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Any
 
 from webordinary.mail.auth import Admitted
@@ -61,8 +59,9 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
-_REMEMBERED, _MOST_PEOPLE, _ANSWERED_WITHIN = 50, 10, timedelta(days=14)
-"""`status` looks at so many jobs of so many people, and at questions that are so young."""
+_REMEMBERED, _ANSWERED_WITHIN = 50, timedelta(days=14)
+"""`status` looks at so many jobs of a person, and at questions that are so young."""
+_YOURS = " (asked by you)"
 _WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
@@ -400,14 +399,10 @@ class Answering:
         return answers.gave_up(mail)
 
     def _left_open(self, key: ProjectUser) -> tuple[list[str], list[str]]:
-        """The questions that a person has not answered, and the site's changes that are not public, as jobs tell."""
-        mine = self.pool.jobs.settled_jobs(key, _REMEMBERED)
-        people = {one.key for one in self.mail_deps.directory.senders() if one.key.project_id == key.project_id} - {key}
-        others = (self.pool.jobs.settled_jobs(one, _REMEMBERED) for one in sorted(people)[:_MOST_PEOPLE])
-        asked = unanswered(
-            mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in self.pool.jobs.open_jobs(key)}
-        )
-        return [self._subject_of(job) for job in asked], not_public([*mine, *chain.from_iterable(others)])
+        """The questions that a person has not answered, and their changes that they have not published."""
+        mine, busy = self.pool.jobs.settled_jobs(key, _REMEMBERED), self.pool.jobs.open_jobs(key)
+        asked = unanswered(mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in busy})
+        return [self._subject_of(job) for job in asked], not_published(mine)
 
     def _subject_of(self, job: Job) -> str:
         mail = self.mail_deps.parsed_mails.load(job.email_id)
@@ -442,10 +437,10 @@ def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -
     return [job for job in asked if job.settled_at and job.settled_at >= since]
 
 
-def not_public(settled: Iterable[Job]) -> list[str]:
-    """What is on the edit site only: what the newest publication left back, and what was changed since."""
+def not_published(settled: Sequence[Job]) -> list[str]:
+    """A person's changes that wait: those that their newest publication left back, and those made since."""
     waiting: list[str] = []
-    for job in sorted(settled, key=lambda job: job.settled_at or job.recorded_at):
+    for job in reversed(settled):
         result = job.result
         if job.outcome is not JobOutcome.SUCCEEDED or result is None:
             continue
@@ -453,7 +448,7 @@ def not_public(settled: Iterable[Job]) -> list[str]:
             undone = result.summary.removeprefix(answers.UNDONE).partition("\n\n")[0]
             waiting = [one for one in waiting if one != undone]
         elif result.published or (job.command is Command.PUBLISH and not result.question):
-            waiting = [re.sub(r" \(asked by [^()]*\)\Z", "", one) for one in result.waiting]
+            waiting = [one.removesuffix(_YOURS) for one in result.waiting if one.endswith(_YOURS)]
         elif result.commit:
             waiting.append(result.summary)
     return waiting

@@ -355,14 +355,13 @@ def report_status(
 ) -> Answer:
     """The answer to `status`: the work under way, what waits for an answer or a `publish`, and the standing wishes."""
     work: Block = Listing("In work", _bounded(lines)) if lines else Paragraph(_NO_WORK)
-    listed = (
-        (_ASKED, asked), ("On your edit site, not public yet", waiting), ("I keep in mind, for every change", wishes)
-    )  # fmt: skip
+    listed = ((_ASKED, asked), (_WAITING, waiting), ("I keep in mind, for every change", wishes))
     return Answer("Status", (work, *(Listing(title, _bounded(items)) for title, items in listed if items)))
 
 
 _NO_WORK = "Nothing is in work; all your mails are answered."
 _ASKED = "I have asked you about these mails, and wait for your answer"
+_WAITING = "On your edit site, and not published by you yet"
 
 
 def told_wish(command: Command, wish: str, wishes: Sequence[str], *, exact_only: bool) -> Answer:
