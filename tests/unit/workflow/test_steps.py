@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -19,11 +19,15 @@ from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.ports import EarlierMailFirst
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import JobOutcome, JobResult, JobState, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob, Requeue, RequeueReason, Settlement
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
+from webordinary.workflow.answering import not_published, unanswered
 from webordinary.workflow.definition import REPEATABLE, STEPS, Step
 from webordinary.workflow.queueing import Queueing
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -328,3 +332,23 @@ def test_a_refused_mail_gets_no_reply(harness: EmbeddedHarness, steps: Mapping[s
     email_id = harness.accept("Change the title", sender="stranger@example.com")
     assert steps["Reply"]({"emailId": email_id}) == {"replied": False}
     assert harness.replies(email_id) == []
+
+
+def test_status_knows_what_was_undone_published_or_asked_meanwhile() -> None:
+    def settled(number: int, command: Command, result: JobResult, thread: str = "t") -> Job:
+        new = NewJob(f"job-{number}", AMELIA_SCOTT, thread, f"mail-{number}", command).recorded(
+            number, NOON, ready=True
+        )
+        return new._replace(outcome=JobOutcome.SUCCEEDED, result=result, settled_at=NOON)
+
+    changes = [settled(n, Command.EDIT, JobResult(f"Change {n}", "c")) for n in (1, 2, 3)]
+    undone = settled(4, Command.UNDO, JobResult("Undone: Change 2\n\nYour public site does not show it.", "d"))
+    assert not_published([undone, *reversed(changes)]) == ["Change 1", "Change 3"]
+    left = ("Change 3 (asked by you)", "A photo (asked by bob)")
+    public = settled(5, Command.PUBLISH, JobResult("Now public", published=("Change 1",), waiting=left))
+    assert not_published([public, undone, *reversed(changes)]) == ["Change 3"]
+    question = settled(6, Command.EDIT, JobResult("Which?", question="Which?"), "u")
+    assert unanswered([question, public], NOON, set()) == [question]
+    assert unanswered([question, public], NOON, {"u"}) == []
+    assert unanswered([settled(7, Command.EDIT, JobResult("Done", "e"), "u"), question], NOON, set()) == []
+    assert unanswered([question], NOON + timedelta(days=1), set()) == []
