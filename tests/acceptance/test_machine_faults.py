@@ -44,8 +44,9 @@ def waits(harness: ChaosHarness) -> Counter[str]:
 
 
 def have_failed_often(harness: ChaosHarness) -> bool:
+    """All failed, and those that came later often; the one under way ran for long, and waits longer for that."""
     found = waits(harness)
-    return len(found) == len(NOTES) and min(found.values()) >= MORE_THAN_A_MAIL_MAY_FAIL
+    return len(found) == len(NOTES) and sorted(found.values())[1] >= MORE_THAN_A_MAIL_MAY_FAIL
 
 
 def has_no_space(harness: ChaosHarness) -> bool:

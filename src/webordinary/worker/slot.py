@@ -31,7 +31,7 @@ from webordinary.worker.claims import ClaimSet, JobCancelToken, LeaseRenewer, Sa
 from webordinary.worker.ports import StopEvent, WorkerDeps
 
 _ERROR_CHARACTERS = 2000
-_LONGEST_MACHINE_SECONDS = 3600.0
+_MACHINE_SECONDS, _LONGEST_MACHINE_SECONDS = 10.0, 3600.0
 _KILLED_FACTOR = 10
 
 DEAD_SUMMARY = "I tried this several times and could not finish it. A person will look at it."
@@ -76,7 +76,7 @@ def outcome_of(
         case JobTimedOut():
             return Settlement(JobOutcome.TIMED_OUT, JobResult(TIMED_OUT_SUMMARY, error=str(problem)))
         case _ if machine_fault:  # they do not count as attempts
-            return _wait_for_machine(problem, job, now, retry_base_seconds, rng)
+            return _wait_for_machine(problem, job, now, rng)
         case Permanent():
             return _dead(_words(problem))
         case _ if job.attempts >= MAX_ATTEMPTS:
@@ -88,11 +88,12 @@ def outcome_of(
             return Requeue(RequeueReason.RETRY, again_at, words=clean(_words(problem)))
 
 
-def _wait_for_machine(problem: Exception, job: Job, now: datetime, seconds: float, rng: random.Random) -> Requeue:
+def _wait_for_machine(problem: Exception, job: Job, now: datetime, rng: random.Random) -> Requeue:
     """Requeue without a counted attempt.
 
     Where a program was ended, the delay grows with the time that it ran: each run may cost money.
     """
+    seconds = _MACHINE_SECONDS
     if isinstance(problem, MachineFault) and job.started_at:
         ran = (now - job.started_at).total_seconds()
         seconds = min(max(seconds, ran * _KILLED_FACTOR), _LONGEST_MACHINE_SECONDS)
