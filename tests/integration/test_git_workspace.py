@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 from dataclasses import replace
@@ -15,7 +16,7 @@ from webordinary.adapters.git import GitHistory, GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.jobs.source import ChangeMessage, InvalidChange, MergeConflict, Merged, Workspace
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import ClaimLost, Permanent, Transient
+from webordinary.model.errors import ClaimLost, Permanent, Transient, is_machine_fault
 from webordinary.model.projects import Project
 from webordinary.operations.sample import make_origin
 
@@ -318,6 +319,21 @@ def test_an_origin_that_does_not_answer_is_tried_again_later(world: OriginWithWo
         world.worker("w-2").prepare(work(replace(world.project, project_id="other"), key=SCOTT))
     (world.folder / "away").rename(world.origin)
     assert one.prepare(work(world.project, "job-2")).path.is_dir()
+
+
+def test_a_worker_without_file_descriptors_blames_neither_the_site_nor_the_mail(world: OriginWithWorkers) -> None:
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    (workspace.path / "about.html").write_text("Us\n")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files") as raised:
+            one.commit(workspace, ChangeMessage("please", "done", "job-1", THREAD, "scott", "scott@example.com"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert is_machine_fault(raised.value)
+    changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
 
 
 def test_an_empty_origin_is_refused_in_words(world: OriginWithWorkers) -> None:

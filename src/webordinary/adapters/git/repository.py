@@ -38,7 +38,7 @@ from webordinary.jobs.source import (
     Workspace,
 )
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, is_machine_fault
 
 _MOST_COMMITS = 2000
 """Of one line apart from the other. A publication after which both lines are equal ends the counting."""
@@ -347,7 +347,9 @@ class GitRepository:
                     f"there is more than {MAX_RULES_BYTES // 1000} kB in .gitignore and .gitattributes."
                 )
             copy.git("add", "--all")
-        except OSError:
+        except OSError as problem:
+            if is_machine_fault(problem):
+                raise
             return InvalidChange("some of the files cannot be read.")
         except GitFailed as failed:
             if refused := not_taken_in(failed.words):
@@ -382,6 +384,8 @@ class GitRepository:
             if remove_dot_git(copy.git.tree) > MAX_RULES_BYTES:
                 problem = "it is full of rules for git"
         except OSError as error:
+            if is_machine_fault(error):
+                raise
             problem = f"it cannot be searched, {error.strerror}"
         if problem:
             self._workspaces.distrust(copy)
