@@ -259,6 +259,20 @@ def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
 
 
+@pytest.mark.parametrize("worker_lives", [True, False])
+def test_a_start_whose_worker_lives_and_could_not_renew_its_lease_is_given_back(
+    database: Database, worker_lives: bool
+) -> None:
+    jobs, claims = SqliteJobs(database), SqliteClaims(database, 60, is_dead=lambda worker: not worker_lives)
+    jobs.record(NewJob("a", AMELIA_SCOTT, "a", "mail-a", Command.EDIT), NOON, ready=True)
+    begun = claims.claim_and_start(AMELIA_SCOTT, W1, NOON)
+    assert isinstance(begun, StartedJob)
+    again = claims.claim_and_start(AMELIA_SCOTT, W2, NOON + HOUR, over=claims.look(AMELIA_SCOTT))
+    assert isinstance(again, StartedJob)
+    assert (again.job.attempts, again.job.outages) == ((1, 1) if worker_lives else (2, 0))
+    assert jobs.get("a") == again.job
+
+
 @pytest.mark.parametrize("pool", ["sqlite in memory", "sqlite"], indirect=True)  # a machine that holds all of it
 def test_a_job_that_an_outage_cut_off_is_only_asked_to_end(pool: Backend) -> None:
     queue(pool, "a")

@@ -71,7 +71,7 @@ class Durable:
     def __post_init__(self) -> None:
         self.db = self.state.db
         self.jobs = SqliteJobs(self.db)
-        self.claims = SqliteClaims(self.db)
+        self.claims = SqliteClaims(self.db, is_dead=self.is_dead)
         self.hints = SqliteClaimRequests(self.db)
         self.interrupts = SqliteInterrupts(self.db)
         self.leases = SqliteProjectLeases(self.db, self.is_dead)

@@ -283,7 +283,7 @@ class EmbeddedContainer:
 
     @cached_property
     def pool(self) -> Pool:
-        claims = SqliteClaims(self.db, self.config.lease_seconds)
+        claims = SqliteClaims(self.db, self.config.lease_seconds, self.workers.is_dead)
         return Pool(
             jobs=self.jobs,
             pending_callbacks=self.jobs,

@@ -134,7 +134,7 @@ class Job(NamedTuple):
     held: DeferReason | None = None
     """Why no worker may start it yet, as the last worker that looked at it found; its workflow was informed once."""
     outages: int = 0
-    """Starts that an outage of the whole machine cut off; they do not count as attempts."""
+    """Starts cut off by an outage, or by the lease of a living worker that could not renew it. They do not count."""
 
     @property
     def open(self) -> bool:

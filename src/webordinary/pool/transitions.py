@@ -190,7 +190,7 @@ def may_have_published(job: Job) -> bool:
 
 
 def excused(job: Job) -> Job:
-    """The job after an outage of the whole machine cut its start off: that start does not count as an attempt.
+    """The job after an outage of the machine cut its start off: that start does not count as an attempt.
 
     It stays running under its fence, as any job whose worker died: the next claim starts it again, in its place.
     """

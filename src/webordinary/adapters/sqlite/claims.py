@@ -21,6 +21,7 @@ from webordinary.model.claims import (
     LEASE_SECONDS,
     CancelToken,
     Claim,
+    ClaimStatus,
     FinishResult,
     LeaseRecord,
     LeaseStatus,
@@ -98,11 +99,18 @@ class Upcoming(NamedTuple):
     empty: bool
 
 
-class SqliteClaims:
-    """Who acts for which ProjectUser, as rows."""
+def always_dead(worker: str) -> bool:
+    """Every worker whose lease ran out has ended."""
+    return True
 
-    def __init__(self, db: Database, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._db = db
+
+class SqliteClaims:
+    """Who acts for which ProjectUser, as rows. `is_dead` tells whether a worker's process has certainly ended."""
+
+    def __init__(
+        self, db: Database, lease_seconds: float = LEASE_SECONDS, is_dead: Callable[[str], bool] = always_dead
+    ) -> None:
+        self._db, self._is_dead = db, is_dead
         self._lease = timedelta(seconds=lease_seconds)
 
     def claim_and_start(
@@ -195,7 +203,9 @@ class SqliteClaims:
         claim = claimed(current, key, worker, now, self._lease)
         times = {"now": now.timestamp(), "until": claim.lease_expires_at.timestamp()}
         conn.execute(CLAIM, {**_identity(claim), **times})
-        return _start(conn, following, claim, now)
+        # A worker that lives and could not renew its lease stood still or found no space: that is not the job's fault.
+        is_excused = current is not None and current.status is ClaimStatus.HELD and not self._is_dead(current.worker)
+        return _start(conn, following, claim, now, is_excused=is_excused)
 
     def _go_on(self, conn: sqlite3.Connection, claim: Claim, pending: Job | None, now: datetime) -> FinishResult:
         """Start the key's next job, or that of a key which has waited longer."""
@@ -234,8 +244,8 @@ def _upcoming(conn: sqlite3.Connection, key: ProjectUser, fence: int, now: datet
     return Upcoming(found, empty=False)
 
 
-def _start(conn: sqlite3.Connection, job: Job, claim: Claim, now: datetime) -> StartedJob:
-    begun = start(job, claim, now)
+def _start(conn: sqlite3.Connection, job: Job, claim: Claim, now: datetime, *, is_excused: bool = False) -> StartedJob:
+    begun = start(excused(job) if is_excused else job, claim, now)
     save_changes(conn, job, begun.job)
     return begun
 
