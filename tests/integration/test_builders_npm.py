@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -84,6 +86,22 @@ def test_dependencies_without_a_lock_file_are_refused_in_words(place: Yard, tmp_
     refused = place.build(tree)
     assert isinstance(refused, BuildFailed)
     assert "package-lock.json" in refused.reason
+
+
+def test_packages_that_find_no_space_are_waited_for(
+    place: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = json.dumps({"name": "spacious", "lockfileVersion": 3, "packages": {"": {"name": "spacious"}}})
+    files = {"package.json": package(), "package-lock.json": lock, "build.js": COUNTING}
+    with monkeypatch.context() as full:
+        full.setattr(os, "sync", no_space)
+        with pytest.raises(OSError, match="No space"):
+            place.build(source(tmp_path / "tree", files))
+    assert isinstance(place.build(source(tmp_path / "again", files)), Built)
+
+
+def no_space() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_install_scripts_of_the_site_do_not_run(place: Yard, tmp_path: Path) -> None:

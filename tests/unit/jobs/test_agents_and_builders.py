@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.command import read_result
 from webordinary.adapters.builders import PlainFiles
 from webordinary.jobs.edit import choose_builder
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.source import BuildFailed, SourceTree
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, is_machine_fault
 
 BUILDERS = {"plain": PlainFiles()}
 
@@ -21,6 +24,20 @@ def tree(*names: str) -> SourceTree:
 @pytest.mark.parametrize("home", ["index.html", "public/index.html", "site/index.html"])
 def test_a_home_page_makes_it_a_plain_site(home: str) -> None:
     assert choose_builder(BUILDERS, "", tree(home, "README.md")) is BUILDERS["plain"]
+
+
+def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_no_fault_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text("Pots")
+
+    def none_left(*args: object, **kwargs: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "open", none_left)
+    with pytest.raises(Permanent) as problem:
+        PlainFiles().build(SourceTree(tmp_path, {"index.html": "id"}), tmp_path / "site", None, FakeCancelToken())
+    assert is_machine_fault(problem.value)
 
 
 def test_a_source_without_a_home_page_is_refused_in_words() -> None:

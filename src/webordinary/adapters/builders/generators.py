@@ -26,6 +26,7 @@ from webordinary.adapters.processes import run
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.jobs.source import SourceTree
 from webordinary.model.claims import CancelToken
+from webordinary.model.errors import is_machine_fault
 from webordinary.model.text import clean
 
 _OWN = frozenset(f"hugo.{kind}" for kind in ("toml", "yaml", "yml", "json"))
@@ -276,6 +277,8 @@ class Dependencies:
             if not kept.exists():
                 fresh.rename(kept)
         except OSError as problem:
+            if is_machine_fault(problem):
+                raise
             if not kept.exists():
                 raise NotBuilt(
                     f"What {manager.name} installed cannot be kept ({problem.strerror}).", mendable=False

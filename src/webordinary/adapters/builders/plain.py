@@ -24,7 +24,7 @@ from webordinary.jobs.site_files import (
 )
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import CancelToken
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, is_machine_fault
 
 _CHUNK = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -162,7 +162,9 @@ class PlainFiles:
             try:
                 if not output_sync.shared(path, content):
                     output_sync.copied(path, f"{tree.path}/{name}", content)
-            except NotAFile:
+            except NotAFile as problem:
+                if is_machine_fault(problem):
+                    raise
                 return BuildFailed(f"{name} is a link or not a file, and links cannot be published.")
             if count % _CHECK_EACH == 0:
                 token.check()
