@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -103,16 +104,21 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[System, Pa
 def test_each_page_of_the_console_has_the_same_sections_on_aws(embedded: System, cloud: tuple[System, Path]) -> None:
     for path in every_page():
         for state in LETTERS:
-            filled = [
-                path.replace("/mails/{email_id}", system.mail(state)).replace("{project_id}", "amelia")
-                .replace("{position:int}", "0").replace("{domain}", "www.example.com")
-                for system in (embedded, cloud[0])
-            ]  # fmt: skip
-            here, there = (
-                system.http.get(one).status_code if path in NOT_THERE else system.sections(one)
-                for system, one in zip((embedded, cloud[0]), filled, strict=True)
-            )
-            assert here == there, path
+            # A mail is in its state before all events of it have come: on AWS through logs, here in steps of a second.
+            # A mail has reached its state before all of its events are here: on AWS they come through logs.
+            until(partial(shown_alike, (embedded, cloud[0]), path, state), f"the sections of {path} to be those here")
+
+
+def shown_alike(systems: tuple[System, System], path: str, state: str) -> bool:
+    here, there = (shown(system, path, state) for system in systems)
+    return here == there
+
+
+def shown(system: System, path: str, state: str) -> list[str] | int:
+    """The sections of a page, or the status of one that is not there."""
+    filled = path.replace("/mails/{email_id}", system.mail(state)).replace("{project_id}", "amelia")
+    filled = filled.replace("{position:int}", "0").replace("{domain}", "www.example.com")
+    return system.http.get(filled).status_code if path in NOT_THERE else system.sections(filled)
 
 
 def test_a_mail_is_rehearsed_and_another_one_closed_on_both(embedded: System, cloud: tuple[System, Path]) -> None:
