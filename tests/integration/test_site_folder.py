@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.jobs.ports import AgentResult, AgentTask
+from webordinary.jobs.ports import AgentResult, AgentTask, Changed
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken, ProjectLease
@@ -189,6 +190,74 @@ def test_a_job_puts_its_change_on_top_of_what_the_other_site_pushed_meanwhile(ne
     assert "Spring Sale" in neighbours.git("show", "main:apps/web/index.html")
     assert "Tea and cups" in neighbours.git("show", "main:apps/shop/index.html")
     assert "Spring Sale" in neighbours.page()
+
+
+STORY = "<title>Our story</title>\n<h1>Our story</h1>\n" + "".join(f"<p>Part {part}.</p>\n" for part in range(20))
+
+
+class Does(BuiltinAgent):
+    """An agent that does something with the page `story.html`."""
+
+    def __init__(self, deed: Callable[[Path], object]) -> None:
+        self._deed = deed
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        self._deed(task.workspace / "story.html")
+        return Changed("Done.")
+
+
+def _remove_and_copy(neighbours: Neighbours, like: str) -> None:
+    """A colleague removes the story of Amelia's site; the shop gets one that is much like it."""
+    remove = replace(neighbours.deps("w-3"), agents={"builtin": Does(Path.unlink)})
+    bob = ProjectUser("amelia", "bob")
+    neighbours.send("remove", "job-r", deps=remove, thread=OTHER_THREAD, key=bob, worker="w-3", fence=30)
+    write = replace(neighbours.deps("w-2"), agents={"builtin": Does(lambda page: page.write_text(like))})
+    neighbours.send("copy", "job-c", deps=write, thread=SHOP_THREAD, key=ANN, worker="w-2", fence=20)
+
+
+def test_what_git_takes_for_a_rename_brings_no_change_of_a_site_into_its_neighbour(neighbours: Neighbours) -> None:
+    def does(deed: Callable[[Path], object]) -> JobDeps:
+        return replace(neighbours.deps(), agents={"builtin": Does(deed)})
+
+    def change_slowly(page: Path) -> None:
+        page.write_text(STORY.replace("Part 3", "Part three"))
+        if not neighbours.git("ls-tree", "main", "apps/shop/story.html"):
+            _remove_and_copy(neighbours, like)
+
+    like = STORY.replace("Our story", "The shop")
+    neighbours.send("tell the story", "job-1", deps=does(lambda page: page.write_text(STORY)))
+    neighbours.send("change it", "job-2", deps=does(change_slowly))
+    assert neighbours.git("show", "main:apps/shop/story.html") == like.strip()
+    assert "Part three" in neighbours.page("story.html")
+
+
+def test_an_undo_reaches_no_page_of_a_neighbour_that_is_like_a_page_of_before(neighbours: Neighbours) -> None:
+    def does(content: str) -> JobDeps:
+        return replace(neighbours.deps(), agents={"builtin": Does(lambda page: page.write_text(content))})
+
+    like = STORY.replace("Our story", "The shop").replace("Part 3", "Part three")
+    neighbours.send("tell the story", "job-1", deps=does(STORY))
+    neighbours.send("change it", "job-2", deps=does(STORY.replace("Part 3", "Part three")))
+    _remove_and_copy(neighbours, like)
+    undone = neighbours.send("undo", "job-3", command=Command.UNDO)
+    assert undone.result.commit is None, undone.result
+    assert neighbours.git("show", "main:apps/shop/story.html") == like.strip()
+
+
+def test_a_publication_of_one_site_does_not_end_in_a_page_of_a_neighbour(neighbours: Neighbours) -> None:
+    def does(content: str) -> JobDeps:
+        return replace(neighbours.deps(), agents={"builtin": Does(lambda page: page.write_text(content))})
+
+    neighbours.push("apps/shop/story.html", STORY.replace("Our story", "The shop"))
+    neighbours.send("change the homepage title to Spring Sale", "job-1")
+    neighbours.send("publish", "job-2", command=Command.PUBLISH)
+    (neighbours.copy / "apps" / "shop" / "story.html").unlink()
+    neighbours.push("notes.txt", "second")
+    neighbours.send("tell the story", "job-3", deps=does(STORY), thread=OTHER_THREAD)
+    neighbours.send("change it", "job-4", deps=does(STORY.replace("Part 3", "Part three")), thread="7" * 16)
+    told = neighbours.send("publish", "job-5", command=Command.PUBLISH, thread="7" * 16)
+    assert told.result.question, "the page itself is not public yet"
+    assert "Part three" not in neighbours.git("show", "live-amelia:apps/shop/story.html")
 
 
 def test_a_site_is_added_with_its_folder_and_sites_of_a_repository_lie_apart(

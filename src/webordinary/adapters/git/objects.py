@@ -294,6 +294,16 @@ def below(folder: str) -> tuple[str, ...]:
     return (f":(literal,top){folder}",) if folder else ()
 
 
+def differs_beside(git: Git, folder: str, *between: str) -> bool:
+    """Whether a change leaves the folder of its site, if it has one: git follows renames, also to a neighbour's page.
+
+    A page that one site removed and another one has much like it looks to git as if it had moved there.
+    """
+    rest = ("--", ":(top)", f":(exclude,literal,top){folder}")
+    options = ("--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+    return bool(folder) and git.attempt("diff", *options, *between, *rest).code != 0
+
+
 def notes(
     git: Git, where: str, saying: str, limit: int, or_saying: str = "", folder: str = ""
 ) -> list[tuple[str, Note]]:

@@ -99,13 +99,14 @@ def live_start(git: Git, main: str, public: str, live: str = "live", folder: str
     return next(iter(parents_of_made[-1].split()), main) if parents_of_made else main
 
 
-def take_over(git: Git, state: LiveState, picks: Sequence[WaitingChange] | None) -> tuple[str, ...]:
+def take_over(git: Git, state: LiveState, picks: Sequence[WaitingChange] | None, folder: str = "") -> tuple[str, ...]:
     """Put changes, or main's whole content, into tree and index; after a conflict both are clean. Returns its files."""
     if picks is None:
         git("read-tree", "--reset", "-u", state.main)
         return ()
     for pick in picks:
-        if git.attempt("cherry-pick", "--no-commit", pick.commit).code != 0:
+        picked = git.attempt("cherry-pick", "--no-commit", pick.commit).code == 0
+        if not picked or objects.differs_beside(git, folder, "--cached"):
             files = objects.conflicted_files(git) or pick.files
             git("reset", "--quiet", "--hard")
             return files
@@ -155,6 +156,9 @@ class GitRepository:
         changed = objects.staged_files(copy.git)
         if not changed:
             return None
+        if objects.differs_beside(copy.git, copy.project.folder, "--cached"):
+            self._workspaces.distrust(copy)
+            return InvalidChange(f"it would change files beside {copy.project.folder}, which are not part of the site.")
         if problem := find_invalid(workspace.path, changed):
             self._workspaces.distrust(copy)  # it holds objects that are of no use
             return problem
@@ -213,10 +217,13 @@ class GitRepository:
             self._stand_at(copy, work, main)
             return Merged(main, done, objects.tree(copy.git), on_main=True)
         assert workspace.made is not None, "publish needs a change"
-        if not self._contains(copy, main) and not self._rebased(copy, main):
-            files = objects.conflicted_files(copy.git)
-            copy.git.attempt("rebase", "--abort")
-            return MergeConflict(objects.for_people(files))
+        if not self._contains(copy, main):
+            if not self._rebased(copy, main):
+                files = objects.conflicted_files(copy.git)
+                copy.git.attempt("rebase", "--abort")
+                return MergeConflict(objects.for_people(files))
+            if objects.differs_beside(copy.git, copy.project.folder, main, "HEAD"):
+                return MergeConflict(workspace.made.changed_files)
         copy.based_on = main
         head = objects.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
         return Merged(head, replace(workspace.made, commit=head), objects.tree(copy.git), on_main=False)
@@ -251,7 +258,7 @@ class GitRepository:
         copy = self._workspaces.held(workspace)
         self._check_out(copy, state.head, "--detach")
         done = bool(state.made) or (picks is not None and not picks and state.begun)
-        if not done and (files := take_over(copy.git, state, picks)):
+        if not done and (files := take_over(copy.git, state, picks, copy.project.folder)):
             return MergeConflict(objects.for_people(files))
         like_main = state.main if objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main) else ""
         if not done:
