@@ -270,3 +270,22 @@ def test_an_answer_below_begins_where_the_regular_expression_says(kinds: str) ->
     pattern = r"^[be]*b[ehqb]*q[eqb]*(t[^bhdq]*)$|^[be]*b[be]*(t[te]*)$"
     found = re.match(pattern, kinds[:14])
     assert lines.answer_below(kinds[:14]) == (found.start(found.lastindex or 1) if found else 0)
+
+
+@pytest.mark.parametrize(
+    ("subject", "below"),
+    [
+        ("10", ""),
+        ("10:30", ""),
+        ("9 am", ""),
+        ("hello", "To: 17\n"),
+        ("hello", "From: 9\nTo: 17\n\n"),
+        ("", "Von: 9\n"),
+    ],
+)
+def test_who_is_answered_chooses_no_words_that_make_their_mail_a_wish(subject: str, below: str) -> None:
+    mail = (
+        "Danke, ich sehe es mir an.\n\nVon: Bob <bob@elsewhere.example>\nGesendet: Dienstag, 5. Januar 2026 10:20\n"
+        f"An: Ann\nBetreff: {subject}\n\n{below}Change the price to 1 euro.\n"
+    )
+    assert reply_text(mail, replied=True).text == "Danke, ich sehe es mir an."

@@ -218,8 +218,10 @@ def _is_header(lines: Sequence[str], *, announced: bool) -> bool:
     roles = {role_of(line) for line in lines} - {""}
     if announced and not any(_tells_when_it_was_sent(line) for line in lines):
         return False
-    if not roles & {"sender", "sent"} or len(roles) < 2 or any(_HOURS.match(line) for line in lines):
+    if not roles & {"sender", "sent"} or len(roles) < 2:
         return False
+    if any(_HOURS.match(line) for line in lines) and not any(map(_tells_day_and_time_of_sending, lines)):
+        return False  # a stranger, whose mail is answered, chooses its subject and its first lines
     addressed = any(_ADDRESS.search(line) for line in lines)
     if len(roles) == 2 and all(_BRACKETED.search(line) for line in lines if role_of(line) != "subject"):
         return True
@@ -230,6 +232,11 @@ def _is_header(lines: Sequence[str], *, announced: bool) -> bool:
 
 _HOURS = re.compile(r"[^\s:：]{1,12}\s?[:：]\s*\d{1,2}(?:[:.h]\d\d)?(?:\s?(?:[ap]m|uhr|h))?\s*$", re.I)
 """From: 10:00"""
+
+
+def _tells_day_and_time_of_sending(line: str) -> bool:
+    dated = _TIME.search(line) and (_YEAR.search(line) or _NUMERIC_DATE.search(line))
+    return role_of(line) == "sent" and bool(dated)
 
 
 def _tells_when_it_was_sent(line: str) -> bool:
