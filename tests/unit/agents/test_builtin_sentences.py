@@ -207,6 +207,7 @@ def test_a_sentence_that_tells_what_to_do_is_no_small_talk(site: SiteFolder, tol
 def test_words_that_lead_to_no_wish_are_read_once() -> None:
     """In a time that grows with the square of their number, these would take a quarter of an hour."""
     assert not is_small_talk("and " * 100_000)
+    assert is_small_talk("'" * 200_000)
 
 
 def test_no_verb_of_the_grammar_is_a_misspelled_word_of_small_talk() -> None:
@@ -476,6 +477,8 @@ def test_the_parts_of_an_exact_wish_may_stand_in_any_order(site: SiteFolder, mai
         "Our numbers are changing in May. Please change “two cats” to “three cats”.",
         "Change “two cats” to “three cats”. Please change that too.",
         "Please correct it. Change “two cats” to “three cats”.",
+        "Our numbers are changing on Monday: change “two cats” to “three cats”.",
+        "We open later on Friday so change “two cats” to “three cats”.",
         "Remove “cats”.",
         "Bitte nehmen Sie „two cats“ zur Kenntnis.",
         "Bitte „two cats“ Nicht in „three cats“ ändern.",
@@ -484,6 +487,43 @@ def test_the_parts_of_an_exact_wish_may_stand_in_any_order(site: SiteFolder, mai
 def test_a_word_more_than_the_parts_of_a_wish_is_asked_about(site: SiteFolder, mail: str) -> None:
     assert isinstance(site.write(mail), Asked | NotUnderstood)
     assert site.files() == SITE
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "This message is confidential until Friday, please wait with the change until then.",
+        "This email is confidential. Please do not do this before Anna has confirmed it.",
+        "Diese Nachricht ist noch vertraulich, bitte noch nichts ändern.",
+        "Ce message est confidentiel, ne changez rien avant lundi.",
+        "Este mensaje es confidencial, no cambie nada todavía.",
+        "Questo messaggio è riservato, non cambiare nulla prima di lunedì.",
+        "Dit bericht is vertrouwelijk, wacht nog even tot maandag.",
+    ],
+)
+def test_what_stands_beside_the_words_of_a_legal_notice_is_read(site: SiteFolder, notice: str) -> None:
+    assert isinstance(site.write(f"Change “two cats” to “three cats”.\n\n{notice}"), Asked | NotUnderstood)
+    assert site.files() == SITE
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "It says “three cats” instead of “two cats”.",
+        "On the about page it reads “three cats” rather than “two cats”.",
+        "It costs 28 euros instead of 24 euros.",
+        "Es steht „three cats“ statt „two cats“.",
+        "Er staat nu “three cats” in plaats van “two cats”.",
+    ],
+)
+def test_a_complaint_about_what_a_page_says_is_not_read_backwards(site: SiteFolder, mail: str) -> None:
+    assert isinstance(site.write(mail), Asked | NotUnderstood)
+    assert site.files() == SITE
+
+
+def test_a_legal_notice_of_several_sentences_asks_for_nothing(site: SiteFolder) -> None:
+    notice = "This e-mail and any attachments are confidential. If you are not the intended recipient, delete it."
+    assert isinstance(site.write(f"Change “two cats” to “three cats”.\n\n{notice}"), Changed)
 
 
 @pytest.mark.parametrize(

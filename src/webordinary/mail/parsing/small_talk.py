@@ -223,7 +223,8 @@ def words_in(text: str) -> list[str]:
     plain = _SMILEY.sub(" ", text).lower().replace("\u2019", "'")
     for phrase, word in _PHRASES.items():
         plain = plain.replace(phrase, word)
-    return re.findall(rf"[\w'&@+-]*[\w&@+]|{MARK}", plain)
+    # What begins or ends a word is looked for once: a mail of apostrophes took time with the square of its length.
+    return re.findall(rf"(?<!['-])['-]*+[\w&@+]++(?:['-]++[\w&@+]++)*|{MARK}", plain)
 
 
 _SETS_A_TIME = re.compile(
@@ -302,7 +303,7 @@ def clauses_of(
     names_may_follow, block = False, 0
     lines = _lines(text, starts)
     if name_below:
-        lines = _without_names_below([line for line in lines if not _DISCLAIMS.match(line)])
+        lines = _without_names_below([line for line in lines if not _is_notice(line)])
     for line in lines:
         block += line == ""
         if names_may_follow and (line == "" or _is_name(line)):
@@ -315,10 +316,35 @@ def clauses_of(
 
 
 _DISCLAIMS = re.compile(
-    r"(?:this|the|diese|ce|este|questa|dit|deze) (?:e-?mail|message|nachricht|courriel|mensaje|messaggio|bericht)\b"
-    r"[^.?!]{0,80}\b(?:confidential|vertraulich|confidentiel|confidencial|riservat|vertrouwelijk)",
+    r"(?:this|the|diese|ce|este|quest[ao]|dit|deze) (?:e-?mail|message|nachricht|courriel|mensaje|messaggio|bericht)"
+    r"\b[^.?!]{0,80}\b(?:confidential|vertraulich|confidentiel|confidencial|riservat|vertrouwelijk)",
     re.I,
 )
+_OF_A_NOTICE = word_set(
+    "this the e-mail email mail message and or its any all files file attachments attached documents information "
+    "is are be may might can contain contains confidential legally privileged proprietary private protected by law "
+    "intended solely only exclusively for use of addressee addressees recipient recipients named above person "
+    "individual entity to whom it which they addressed strictly in diese nachricht und der enthält kann "
+    "vertraulich vertrauliche vertraulichen informationen enthalten sind ist sowie anhänge anlagen ihre nur für "
+    "den die das adressaten empfänger bestimmt ausschließlich ce courriel cet et les joints sont est confidentiel "
+    "confidentiels destinés destiné exclusivement à la personne laquelle ils il adressés adressé au destinataire "
+    "este correo mensaje y sus archivos adjuntos es son confidencial confidenciales destinado exclusivamente al "
+    "destinatario questo questa messaggio gli allegati è sono riservato riservati riservata e destinato "
+    "esclusivamente dit deze bericht de bijlagen zijn vertrouwelijk en uitsluitend alleen bestemd voor "
+    "geadresseerde ontvanger"
+)
+_TO_A_WRONG_READER = re.compile(
+    r"(?i)intended recipient|addressee|in error|irrtümlich|versehentlich|par erreur|por error|per errore|ten onrechte"
+)
+
+
+def _is_notice(line: str) -> bool:
+    """Is this line a legal notice and nothing else? “This mail is confidential, please wait with it” is none."""
+    if not _DISCLAIMS.match(line):
+        return False
+    first, *others = (one for one in re.split(r"[.?!]+(?:\s+|\Z)", line) if one)
+    plain = set(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)?", first.lower())) <= _OF_A_NOTICE
+    return plain and all(map(_TO_A_WRONG_READER.search, others))
 
 
 def _without_names_below(lines: list[str]) -> list[str]:

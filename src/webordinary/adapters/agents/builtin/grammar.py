@@ -521,7 +521,7 @@ _NEWS = re.compile(
     rf"|we(?: have|'ve got|'ve)(?: got)? (?:a )?new (?:{_NOUN}|fee|subscription)s?"
     r"|we(?:'re| are)? (?:now )?(?:open|start|clos|meet)(?:e|ing)?(?: (?!on |in |at )[\w-]+){0,3} (?:earlier|later)"
     r"|we(?:'re| are|'ve| have)(?: had to)? (?:putt?|rais)(?:e|ed|ing)?(?: (?:the|our|up))* (?:prices|fees)(?: up)?)"
-    r"(?: (?:again|now|on \w+days?|from now on|these days|slightly|a (?:little|bit|tiny bit)))*(?: ?: ?| ?,? so |\Z)"
+    r"(?: (?:again|now|on \w+days|from now on|these days|slightly|a (?:little|bit|tiny bit)))*(?: ?: ?| ?,? so |\Z)"
     r"|(?:(?:unsere?|die|der|das)(?: \w+){1,3} (?:(?:haben|hat) sich (?:etwas )?geändert|änder[nt]+ sich"
     r"|w(?:ird|urde) verschoben)"
     r"|wir haben (?:eine )?neue \w*(?:zeiten|preise|nummer|adresse))(?: ?: ?|\Z)"

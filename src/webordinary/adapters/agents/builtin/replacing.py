@@ -56,7 +56,8 @@ ORDERS = (
     ("[CLUGK]o[BZ]+n", "make “A” say “B”"),
     ("[GK]oB?Z[TW]n", "have “A” changed to “B”"),
     ("Gon", "make “A” “B”"),
-    ("X?(?:[CL]T|A|[UGKMB]*)nIo", "it should be “B” instead of “A”"),
+    # "It says “B” instead of “A”" complains of “B”.
+    ("X?(?:[CL]T|A|[UGKM][UGKMB]*|)nIo", "it should be “B” instead of “A”"),
     ("[BM]*Io[UGKMB]*n", "instead of “A” write “B”"),
     ("[CL]HTn", "set the title to “B”"),
     ("MHn", "on that page shall the title “B” stand"),
