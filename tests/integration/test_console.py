@@ -37,7 +37,7 @@ from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, SenderRole
+from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.operations import onboarding, site_settings
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -288,6 +288,13 @@ def test_the_author_of_a_refused_mail_is_let_in_by_one_click_or_command(containe
     assert main(["mails", "admit", "amelia#anna", other, "--data", str(container.config.data)]) == 0
     assert [str(one.key) for one in container.directory.entries("anna@new.example")] == ["amelia#anna"]
     assert container.workflows.start(f"{other}-r1", {"emailId": other, "redrive": 1}) is False
+
+
+def test_a_click_alone_lets_no_stranger_into_the_first_site_of_the_list(container: Container, page: TestClient) -> None:
+    container.directory.add_sender(Sender("ann@example.com", ProjectUser("amelia", "ann")), container.clock.now())
+    refuse(container)
+    shown = page.get("/attention").text
+    assert '<select name="key"><option></option><option>amelia#ann</option>' in shown
 
 
 def test_what_a_search_found_is_exported(container: Container, page: TestClient) -> None:

@@ -596,7 +596,8 @@ def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, st
 def _refused_need(mail: MailSummary, author: str, keys: tuple[str, ...], now: datetime) -> NeedView:
     need = _need(mail, now, [("Close", "closings", "")])
     [close] = need.actions
-    let_in = ActionView(f"Let {author} in, and do it", f"{need.href}/admissions", primary=True, choices=keys)
+    choices = ("", *keys) if len(keys) > 1 else keys  # no click gives a stranger the first site of the list
+    let_in = ActionView(f"Let {author} in, and do it", f"{need.href}/admissions", primary=True, choices=choices)
     return replace(need, actions=(let_in, replace(close, primary=False)) if keys and author else (close,))
 
 
