@@ -12,7 +12,7 @@ import pytest
 
 from tests.fuzz.runner import TARGETS, Finding, run
 from webordinary.adapters.sandbox import proxy
-from webordinary.entrypoints import smtp
+from webordinary.entrypoints import smtp_data
 from webordinary.mail.parsing import headers
 
 INPUTS = {"mail": 1500, "smtp": 1500, "proxy": 6000, "ses": 750}
@@ -39,7 +39,7 @@ def test_no_input_breaks_a_promise(name: str, batch: int) -> None:
 
 
 def end_mails_at_a_bare_line_feed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(smtp, "END", b"\n.\r\n")
+    patch.setattr(smtp_data, "END", b"\n.\r\n")
 
 
 def believe_headers_with_two_readings(patch: pytest.MonkeyPatch) -> None:
