@@ -297,6 +297,20 @@ def test_a_site_is_added_with_its_folder_and_sites_of_a_repository_lie_apart(
     assert main(["project", "add", "kiln", *flags]) == 0, "one more person"
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["git@git.example:ann/site", "ssh://git@git.example:22/ann/site.git/", "https://git@Git.example/Ann/site"],
+)
+def test_a_repository_of_another_site_is_known_however_its_address_is_written(
+    tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_embedded(Config(data=tmp_path)) as services:
+        other = Project("kiln", "https://git.example/ann/site.git")
+        services.directory.add_project(other, services.clock.now())
+    assert add(tmp_path, address, name="oven") == 1
+    assert "is the repository of kiln" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("odd", ["../x", "a/../../b", ".git", "a/.Git/b", "x" * 300, "a\nb"])
 def test_a_folder_leads_nowhere_else(odd: str) -> None:
     with pytest.raises(InvalidName):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import tempfile
 import time
@@ -170,9 +171,14 @@ def _refuse_overlap(services: Container, project: Project) -> None:
             )
 
 
+_ELSEWHERE = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?(?P<host>[^/:@]+)(?::\d+(?=/))?[:/]/*(?P<path>.+)", re.I)
+
+
 def _address_of(project: Project) -> str:
-    """Its repository, however its address is written."""
-    return project.repo.rstrip("/").removesuffix(".git")
+    """Its repository, however its address is written: by https or ssh, with a user, a port or an ending."""
+    address = project.repo.rstrip("/").removesuffix(".git").removeprefix("file://")
+    found = _ELSEWHERE.fullmatch(address)
+    return f"{found['host']}/{found['path']}".lower() if found else address
 
 
 def _in_folder(services: Container, project: Project, folder: str) -> Project:
