@@ -67,16 +67,16 @@ def missing() -> list[str]:
 
 def measure(chosen: Options) -> Measured:
     """Run the workload on the emulator, counted by a proxy before it."""
-    cloud_town = import_module("parts.cloud_town").cloud_town
-    with working_folder(chosen) as folder, cloud_town(folder, chosen.pick(POLL_SECONDS, 1)) as town:
+    cloud_calls = import_module("parts.cloud_calls").cloud_calls
+    with working_folder(chosen) as folder, cloud_calls(folder, chosen.pick(POLL_SECONDS, 1)) as cloud:
         progress("mails of a key that the worker holds, then of others")
-        mail, besides, by_mail = town.mails(chosen.pick(MAILS, 1))
-        unclaimed, by_unclaimed_mail = town.unclaimed_mails(chosen.pick(MAILS, 1))
+        mail, besides, by_mail = cloud.mails(chosen.pick(MAILS, 1))
+        unclaimed, by_unclaimed_mail = cloud.unclaimed_mails(chosen.pick(MAILS, 1))
         progress(f"a worker that waits, for {2 * chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES):g} minutes")
-        idle, by_idle_hour = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60)
-        both, _ = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60, reconciled=True)
+        idle, by_idle_hour = cloud.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60)
+        both, _ = cloud.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60, reconciled=True)
         progress("no long job in a tiny run" if chosen.tiny else f"a job that runs for {JOB_MINUTES:g} minutes")
-        minute, by_minute = (None, {}) if chosen.tiny else town.job_minutes(JOB_MINUTES)
+        minute, by_minute = (None, {}) if chosen.tiny else cloud.job_minutes(JOB_MINUTES)
     operations = {
         "mail": by_mail, "unclaimed_mail": by_unclaimed_mail, "job_minute": by_minute, "idle_hour": by_idle_hour
     }  # fmt: skip
@@ -135,7 +135,7 @@ def results(chosen: Options) -> dict[str, Any]:
         return {"not measured": f"{lacking} not installed: make test installs it"}
     try:
         return figures(measure(chosen))
-    except import_module("parts.cloud_town").CannotRun as reason:
+    except import_module("parts.cloud_calls").CannotRun as reason:
         return {"not measured": str(reason)}
 
 

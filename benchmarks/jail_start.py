@@ -43,7 +43,7 @@ def bare(workspace: Path) -> float:
 
 
 def sandboxed(programs: SandboxedPrograms, workspace: Path, reach: SandboxPolicy) -> float:
-    """The program in a cell of its own."""
+    """The program in a sandbox of its own."""
     began = time.perf_counter()
     programs.run(["true"], workspace, b"", ENV, 60, NoHold(), reach)
     return (time.perf_counter() - began) * 1000

@@ -157,9 +157,9 @@ def test_a_mail_that_ses_could_not_prove_is_done_after_its_sender_said_yes(harne
     [question] = harness.answers(held)
     assert question["Subject"] == "Re: Did you write this?"
     assert not harness.jobs(AMELIA_SCOTT)
-    room, token = harness.cloud.mail_deps, new_token()  # of the question that was sent, only a hash is kept
-    assert room.confirmations.ask(SenderQuestion(digest_of(token), held, SCOTT, harness.cloud.clock.now()), 3)
-    address = answer_address(room.mailbox, token)
+    mail_deps, token = harness.cloud.mail_deps, new_token()  # of the question that was sent, only a hash is kept
+    assert mail_deps.confirmations.ask(SenderQuestion(digest_of(token), held, SCOTT, harness.cloud.clock.now()), 3)
+    address = answer_address(mail_deps.mailbox, token)
     yes = CustomerMail(SCOTT, address, "Re: Did you write this?", "Yes, that was me.", message_id="<h2@mail.example>")
     received(harness, yes, "fail")
     until(lambda: len(harness.answers(held)) == 2, "the answer")

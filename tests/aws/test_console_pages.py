@@ -40,7 +40,7 @@ HEADING = re.compile(r"<h([12])[^>]*>(.*?)</h\1>", re.DOTALL)
 MAIL = re.compile(r'href="(/mails/[0-9a-f]{64})"')
 
 
-class System:
+class ConsoleClient:
     """A running system, as the browser of its operator sees it."""
 
     def __init__(self, page: str) -> None:
@@ -82,26 +82,28 @@ def every_page() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with up(tmp_path_factory.mktemp("embedded") / "data") as there, closing(System(there.page)) as system:
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleClient]:
+    with up(tmp_path_factory.mktemp("embedded") / "data") as there, closing(ConsoleClient(there.page)) as system:
         yield system
 
 
 @pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[System, Path]]:
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ConsoleClient, Path]]:
     packaged()
     data = tmp_path_factory.mktemp("cloud") / "data"
     process: subprocess.Popen[str] = start(data)
     try:
         assert process.stdout
-        with closing(System(json.loads(process.stdout.readline())["page"])) as system:
+        with closing(ConsoleClient(json.loads(process.stdout.readline())["page"])) as system:
             yield system, data
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=200)
 
 
-def test_each_page_of_the_console_has_the_same_sections_on_aws(embedded: System, cloud: tuple[System, Path]) -> None:
+def test_each_page_of_the_console_has_the_same_sections_on_aws(
+    embedded: ConsoleClient, cloud: tuple[ConsoleClient, Path]
+) -> None:
     for path in every_page():
         for state in LETTERS:
             # A mail is in its state before all events of it have come: on AWS through logs, here in steps of a second.
@@ -109,19 +111,21 @@ def test_each_page_of_the_console_has_the_same_sections_on_aws(embedded: System,
             until(partial(shown_alike, (embedded, cloud[0]), path, state), f"the sections of {path} to be those here")
 
 
-def shown_alike(systems: tuple[System, System], path: str, state: str) -> bool:
+def shown_alike(systems: tuple[ConsoleClient, ConsoleClient], path: str, state: str) -> bool:
     here, there = (shown(system, path, state) for system in systems)
     return here == there
 
 
-def shown(system: System, path: str, state: str) -> list[str] | int:
+def shown(system: ConsoleClient, path: str, state: str) -> list[str] | int:
     """The sections of a page, or the status of one that is not there."""
     filled = path.replace("/mails/{email_id}", system.mail(state)).replace("{project_id}", "amelia")
     filled = filled.replace("{position:int}", "0").replace("{domain}", "www.example.com")
     return system.http.get(filled).status_code if path in NOT_THERE else system.sections(filled)
 
 
-def test_a_mail_is_rehearsed_and_another_one_closed_on_both(embedded: System, cloud: tuple[System, Path]) -> None:
+def test_a_mail_is_rehearsed_and_another_one_closed_on_both(
+    embedded: ConsoleClient, cloud: tuple[ConsoleClient, Path]
+) -> None:
     for system in (embedded, cloud[0]):
         done, unclear = system.mail("done"), system.mail("not-understood")
         assert system.http.post(f"{done}/replays").status_code == 303
@@ -133,7 +137,7 @@ def test_a_mail_is_rehearsed_and_another_one_closed_on_both(embedded: System, cl
 
 
 def test_the_author_of_a_refused_mail_is_let_in_on_aws_and_the_page_shows_the_run_that_did_it(
-    cloud: tuple[System, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cloud: tuple[ConsoleClient, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system, data = cloud
     for name, value in variables(data / "emulator" / "environment").items():

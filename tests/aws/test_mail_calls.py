@@ -55,7 +55,7 @@ class Counted:
         world.directory().add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
         world.directory().add_sender(Sender(SCOTT, KEY), NOON)
 
-    def room(self) -> MailDeps:
+    def mail_deps(self) -> MailDeps:
         world, items = self.world, self.world.items()
         return MailDeps(
             world.raw_mails(items), world.parsed_mails(items), world.manifest(), world.blobs(), world.threads(),
@@ -63,15 +63,15 @@ class Counted:
         )  # fmt: skip
 
     def reading(self) -> Reading:
-        room = self.room()
-        return Reading(room, self.pool.jobs, EventRecorder(), lambda: NOON, began=room.raw_mails.mark_started)
+        mail_deps = self.mail_deps()
+        return Reading(mail_deps, self.pool.jobs, EventRecorder(), lambda: NOON, began=mail_deps.raw_mails.mark_started)
 
     def answering(self) -> Answering:
-        room, cloud, now = self.room(), LambdaHarness(), lambda: NOON
+        mail_deps, cloud, now = self.mail_deps(), LambdaHarness(), lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
         outbox = PromptOutbox(self.world.outbox(), ses, EventRecorder(), now)
         return Answering(
-            room, outbox, self.pool, cloud.dead_letters, cloud.interruptions, EventRecorder(), now,
+            mail_deps, outbox, self.pool, cloud.dead_letters, cloud.interruptions, EventRecorder(), now,
             outbox.deliver_written,
             renamed=True,
         )  # fmt: skip
@@ -97,7 +97,7 @@ class Counted:
         return count
 
 
-def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
+def test_the_steps_of_a_mail_make_few_calls(ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         counted = Counted(MailTables(ministack.endpoint), proxy)
         email_id = counted.accept(raw_mail())

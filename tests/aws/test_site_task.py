@@ -15,7 +15,7 @@ import pytest
 
 from tests.fakes.cancel_token import FakeCancelToken
 from tests.unit.jobs.fixtures import NOON, SCOTT
-from webordinary.adapters.aws import ecs as room
+from webordinary.adapters.aws import ecs
 from webordinary.adapters.aws.ecs import EXPIRES_MINUTES, ProtectedWork, TaskProtection, container_id
 
 ARN = "arn:aws:ecs:us-east-1:000000000000:task/webordinary-edit-cluster/158d1c8083dd49d6b527399fd6414f5c"
@@ -130,7 +130,7 @@ def test_the_next_job_comes_soon_and_nothing_is_said_in_between(agent: Agent) ->
 
 @pytest.mark.parametrize("said", [(500, {}), (200, {"failure": {"Reason": "DEPLOYMENT_BLOCKED"}}), (200, "odd")])
 def test_a_refusal_is_tried_again(agent: Agent, said: tuple[int, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(ecs, "RETRY_SECONDS", 0.01)
     agent.answers = [said, said]
     with protection(agent.uri) as kept:
         with kept.busy():

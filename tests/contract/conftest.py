@@ -56,7 +56,7 @@ def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, losing_answers: str) -
 
 @pytest.fixture
 def aws_mail(ministack: Emulator) -> MailTables:
-    """The mail room's tables and buckets on the emulator."""
+    """The tables and buckets of mail on the emulator."""
     from tests.aws.mail_tables import MailTables
 
     return MailTables(ministack.endpoint)

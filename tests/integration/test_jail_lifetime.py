@@ -209,9 +209,9 @@ def test_many_programs_run_side_by_side_each_in_a_cell_of_its_own(jail: Bubblewr
 
 def test_a_driver_that_gives_up_leaves_no_process_and_no_planted_git(jail: BubblewrapSandbox, workspace: Path) -> None:
     def drive() -> None:
-        with jail.open(workspace, {}) as cell:
-            words = cell.argv(["sh", "-c", "mkdir .git; echo there; sleep 60"])
-            child = subprocess.Popen(words, env=dict(cell.env), stdout=subprocess.PIPE)
+        with jail.open(workspace, {}) as sandboxed:
+            words = sandboxed.argv(["sh", "-c", "mkdir .git; echo there; sleep 60"])
+            child = subprocess.Popen(words, env=dict(sandboxed.env), stdout=subprocess.PIPE)
             children.append(child)
             assert child.stdout
             assert child.stdout.readline() == b"there\n"
@@ -228,8 +228,8 @@ def test_a_driver_that_gives_up_leaves_no_process_and_no_planted_git(jail: Bubbl
 def test_a_library_that_wants_a_path_gets_one_and_its_environment_ends_there(
     jail: BubblewrapSandbox, workspace: Path
 ) -> None:
-    with jail.open(workspace, {"LANG": "C"}) as cell:
-        program = cell.program(["sh", "-c", 'echo "$0 $1"; env; cat /proc/1/environ'])
+    with jail.open(workspace, {"LANG": "C"}) as sandboxed:
+        program = sandboxed.program(["sh", "-c", 'echo "$0 $1"; env; cat /proc/1/environ'])
         out = subprocess.run(
             [program, "more", "words"], env={"TOKEN": "sk-real"}, stdin=subprocess.DEVNULL, capture_output=True,
             text=True, check=True,
@@ -269,8 +269,8 @@ def test_a_disk_that_others_filled_ends_the_program_and_nobody_is_blamed(tmp_pat
 
 def test_a_full_disk_does_not_hide_that_the_job_must_end(tmp_path: Path, workspace: Path) -> None:
     jail = working_jail(tmp_path / "scratch", replace(SMALL, free_bytes=10**18))
-    with pytest.raises(Cancelled), jail.open(workspace, {}) as cell:  # noqa: PT012
-        subprocess.run(cell.argv(["sleep", "60"]), env=dict(cell.env), check=False)
+    with pytest.raises(Cancelled), jail.open(workspace, {}) as sandboxed:  # noqa: PT012
+        subprocess.run(sandboxed.argv(["sleep", "60"]), env=dict(sandboxed.env), check=False)
         raise Cancelled("the customer wrote cancel")
 
 
@@ -308,8 +308,8 @@ def test_where_the_operator_allows_it_a_program_runs_without_a_jail(workspace: P
     jail = UnconfinedSandbox("w-1")
     assert run(jail, workspace, "sh", "-c", "cat > said; pwd") == (0, f"{workspace}\n")
     assert (workspace / "said").read_text() == "from outside"
-    with jail.open(workspace, {}) as cell:
-        sleeper = subprocess.Popen(cell.argv(["sleep", "60"]), env=dict(cell.env))
+    with jail.open(workspace, {}) as sandboxed:
+        sleeper = subprocess.Popen(sandboxed.argv(["sleep", "60"]), env=dict(sandboxed.env))
     assert sleeper.wait() == -signal.SIGKILL
 
 
@@ -320,10 +320,10 @@ def test_no_other_user_reads_a_key_in_the_list_of_processes(
     place: Sandbox = jail if kind == "jailed" else UnconfinedSandbox("w-1")
     key = f"sk-{secrets.token_hex(16)}"
     for started_as in ("words", "file"):
-        with place.open(workspace, {"MY_MODEL_KEY": key}) as cell:
-            words = cell.argv(WAITS) if started_as == "words" else [str(cell.program(WAITS))]
+        with place.open(workspace, {"MY_MODEL_KEY": key}) as sandboxed:
+            words = sandboxed.argv(WAITS) if started_as == "words" else [str(sandboxed.program(WAITS))]
             child = subprocess.Popen(
-                words, env=dict(cell.env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                words, env=dict(sandboxed.env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
             assert child.stdout
             assert child.stdout.readline().strip() == key

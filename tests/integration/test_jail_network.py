@@ -331,11 +331,11 @@ def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_t
 
 def test_without_a_jail_the_key_stays_out_of_the_program_too(model: Scripted, tmp_path: Path) -> None:
     jail = UnconfinedSandbox("w-1")
-    with jail.open(tmp_path, {}, reach_of(model)) as cell:
-        assert SECRET not in str(cell.env)
+    with jail.open(tmp_path, {}, reach_of(model)) as sandboxed:
+        assert SECRET not in str(sandboxed.env)
         import urllib.request
 
-        asked = urllib.request.Request(f"{cell.url('model')}/v1/messages", b"{}", method="POST")
+        asked = urllib.request.Request(f"{sandboxed.url('model')}/v1/messages", b"{}", method="POST")
         with urllib.request.urlopen(asked, timeout=30) as answer:
             assert answer.status == 200
     assert model.asked[0][2]["x-api-key"] == SECRET

@@ -159,5 +159,5 @@ def test_a_cell_shows_neither_the_home_nor_the_data_folder(home: Path, tmp_path:
 def test_the_launchers_own_python_shows_nothing_else_of_its_prefix(tmp_path: Path) -> None:
     """Python may be installed with a home folder as its prefix."""
     jail = working_jail(tmp_path / "scratch")
-    with jail.open(tmp_path, {}) as cell:
-        assert f" --ro-bind {sys.base_prefix} " not in " ".join(cell.argv(["true"]))
+    with jail.open(tmp_path, {}) as sandboxed:
+        assert f" --ro-bind {sys.base_prefix} " not in " ".join(sandboxed.argv(["true"]))

@@ -94,8 +94,8 @@ def test_a_driver_whose_program_was_ended_by_the_guard_reports_no_fault_of_the_m
     hog = "head -c 300000000 /dev/zero > /dev/shm/a; sleep 60"
 
     def drive() -> None:
-        with jail.open(workspace, {}) as cell:
-            subprocess.run(cell.argv(["/bin/sh", "-c", hog]), env=dict(cell.env), check=False, timeout=60)
+        with jail.open(workspace, {}) as sandboxed:
+            subprocess.run(sandboxed.argv(["/bin/sh", "-c", hog]), env=dict(sandboxed.env), check=False, timeout=60)
             raise ProgramKilled("the agent")
 
     with pytest.raises(SandboxLimitExceeded) as raised:

@@ -22,7 +22,7 @@ from webordinary.operations.smoke import SmokeTest, smoke
 from webordinary.workflow.start import start
 
 
-class Account:
+class SmokeServices:
     """The data folder's ports; a mail that is sent comes in from a server of which nothing is known."""
 
     def __init__(self, harness: EmbeddedHarness) -> None:
@@ -44,29 +44,29 @@ class Account:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[Account]:
+def asked(tmp_path: Path) -> Iterator[SmokeServices]:
     """Nobody's word is taken for who wrote a mail."""
     with open_harness(tmp_path, trusted_peers=()) as harness:
-        yield Account(harness)
+        yield SmokeServices(harness)
 
 
 @pytest.fixture
-def believed(tmp_path: Path) -> Iterator[Account]:
+def believed(tmp_path: Path) -> Iterator[SmokeServices]:
     with open_harness(tmp_path, trusted_peers=("192.0.2.1",)) as harness:
-        yield Account(harness)
+        yield SmokeServices(harness)
 
 
-def test_a_mail_that_is_held_ends_it_at_once_with_the_next_command(asked: Account) -> None:
+def test_a_mail_that_is_held_ends_it_at_once_with_the_next_command(asked: SmokeServices) -> None:
     with pytest.raises(Permanent, match=r"was taken but is held.*; see `webordinary mails show"):
         asked.smoke(SCOTT, 60)
 
 
-def test_an_address_without_a_site_is_told_before_a_mail_is_sent(asked: Account) -> None:
+def test_an_address_without_a_site_is_told_before_a_mail_is_sent(asked: SmokeServices) -> None:
     with pytest.raises(Permanent, match="may change no site: add it"):
         asked.smoke("eve@evil.example", 60)
     assert not asked.overview.recent_mails(None, 10)
 
 
-def test_a_mail_without_an_answer_in_time_sends_to_the_doctor(believed: Account) -> None:
+def test_a_mail_without_an_answer_in_time_sends_to_the_doctor(believed: SmokeServices) -> None:
     with pytest.raises(Transient, match=r"was taken but not answered within 0.* doctor"):
         believed.smoke(SCOTT, 0.5)

@@ -80,8 +80,8 @@ def test_broad_excepts_stand_only_in_loops_that_must_go_on_and_in_the_entrypoint
     group_commit = SOURCE / "adapters" / "sqlite" / "database.py"  # raises once the shared transaction has ended
     flusher = SOURCE / "adapters" / "sqlite" / "events.py"
     doctor = SOURCE / "operations" / "doctor.py"  # a failing check must not abort the run
-    rooms = (SOURCE / "worker", SOURCE / "services", SOURCE / "entrypoints")
-    loops = (*rooms, SOURCE / "asl" / "runner.py", group_commit, flusher, doctor)
+    packages = (SOURCE / "worker", SOURCE / "services", SOURCE / "entrypoints")
+    loops = (*packages, SOURCE / "asl" / "runner.py", group_commit, flusher, doctor)
     elsewhere = [m for m in MODULES if not any(m.is_relative_to(place) for place in loops)]
     found = [f"{relative(m)}:{handler.lineno}" for m in elsewhere for handler in swallowing_excepts(m)]
     assert found == []

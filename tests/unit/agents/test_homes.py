@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.agents import session_store as room
+from webordinary.adapters.agents import session_store
 from webordinary.adapters.agents.session_store import SessionRecord, SessionStore
 from webordinary.adapters.files.stores import FolderSessionFiles, forget_homes
 from webordinary.jobs.ports import AgentTask
@@ -71,7 +71,7 @@ def test_links_and_odd_files_are_not_kept(homes: SessionStore) -> None:
 
 def test_a_memory_that_has_grown_too_large_is_dropped(homes: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     use(homes, first="1")
-    monkeypatch.setattr(room, "MOST_BYTES", 100)
+    monkeypatch.setattr(session_store, "MOST_BYTES", 100)
     use(homes, large="x" * 200)
     assert use(homes) == (SessionRecord("claude"), set())
 

@@ -227,7 +227,7 @@ def test_a_hundred_thousand_keys_are_each_looked_at_once_in_so_many_minutes(
         share = Share(number, reconcilers)
         for minute in range(minutes):
             assert Reconciler(of_many, ears, progress=kept, share=share).run_once(NOON + minute * MINUTE / 2) == 0
-        assert kept.after() is None or kept.after() == many.keys[-1], "its next pass begins with the first key"
+        assert kept.after() == (None if reconcilers > 1 else many.keys[-1]), "its next pass begins with the first key"
     assert sorted(many.seen) == many.keys
 
 

@@ -35,14 +35,14 @@ CannotRun = pytest.skip.Exception
 """What it stands on says so where something is missing."""
 
 
-class CloudTown:
+class CloudCalls:
     """One customer with the built-in agent, one whose agent waits at a gate, and one worker with one slot."""
 
-    def __init__(self, house: CloudHarness, proxy: FaultyProxy) -> None:
-        self.house, self._proxy = house, proxy
-        house.onboard("amelia", "scott", SCOTT, agent="builtin")
-        house.onboard("bakery", "ann", ANN)
-        self._worker = house.hire()
+    def __init__(self, harness: CloudHarness, proxy: FaultyProxy) -> None:
+        self.harness, self._proxy = harness, proxy
+        harness.onboard("amelia", "scott", SCOTT, agent="builtin")
+        harness.onboard("bakery", "ann", ANN)
+        self._worker = harness.hire()
         self._mail(SCOTT)  # cold: functions, workspace, claim
 
     def mails(self, count: int) -> tuple[UsageProfile, dict[str, float], dict[str, float]]:
@@ -66,7 +66,7 @@ class CloudTown:
         """
         newcomers = [f"eve{number}@example.com" for number in range(count)]
         for number, address in enumerate(newcomers):
-            self.house.onboard("amelia", f"eve{number}", address, agent="builtin")
+            self.harness.onboard("amelia", f"eve{number}", address, agent="builtin")
 
         def write() -> None:
             for address in newcomers:
@@ -78,11 +78,11 @@ class CloudTown:
     def job_minutes(self, minutes: float) -> tuple[UsageProfile, dict[str, float]]:
         """Of one minute of a job that runs; its first heartbeat, which asks whom to tell, is the mail's."""
         self._proxy.forget_calls()
-        mail = CloudWriter(self.house, ANN).note("long", gate=1)
+        mail = CloudWriter(self.harness, ANN).note("long", gate=1)
         until(lambda: any("SendTaskHeartbeat" in name for name in list(self._proxy.calls)), "the first heartbeat")
         seen = self._seen(lambda: self._pass(minutes * 60))
-        self.house.open_gate("long")
-        answer(self.house, mail)
+        self.harness.open_gate("long")
+        answer(self.harness, mail)
         return counted(seen).per(minutes), _by_operation(seen, minutes)
 
     def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[UsageProfile, dict[str, float]]:
@@ -93,22 +93,23 @@ class CloudTown:
     def _mail(self, address: str) -> str:
         """The worker hears of it once its workflow awaits the result, before which only a job of a second would end."""
         self._worker.signal(signal.SIGSTOP)
-        name, jobs = CloudWriter(self.house, address).write(NOT_UNDERSTOOD, "A summer evening"), self.house.cloud.jobs
+        name = CloudWriter(self.harness, address).write(NOT_UNDERSTOOD, "A summer evening")
+        jobs = self.harness.cloud.jobs
         until(lambda: bool((job := jobs.get(job_id_of(name))) and job.task_token), "the workflow to await the job")
         self._worker.signal(signal.SIGCONT)
-        answer(self.house, name)
+        answer(self.harness, name)
         return name
 
     def _pass(self, seconds: float) -> None:
         """Let time pass, in which the worker sees that the reconciler runs."""
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
-            self.house.cloud.reconciler_progress.passed(None, datetime.now(UTC))
+            self.harness.cloud.reconciler_progress.passed(None, datetime.now(UTC))
             threading.Event().wait(min(left, RECONCILED_EACH_SECONDS))
 
     def _seen(self, work: Callable[[], None], *, reconciled: bool = False) -> Counter[ProxiedCall]:
         """The reconciler runs once a minute for the whole account, however many mails and workers there are."""
-        with nullcontext() if reconciled else self.house.without_reconciler():
+        with nullcontext() if reconciled else self.harness.without_reconciler():
             self._proxy.forget_calls()
             work()
         return self._proxy.priced()
@@ -120,21 +121,21 @@ class CloudTown:
         return Counter({call: times for call, times in seen.items() if not _renews_a_lease(call)})
 
     def _history(self, name: str) -> list[dict[str, object]]:
-        machine = f"arn:aws:states:us-east-1:{self.house.account}:execution:email-processor:{name}"
-        told = self.house.cloud.clients.stepfunctions.get_execution_history(executionArn=machine, maxResults=1000)
+        machine = f"arn:aws:states:us-east-1:{self.harness.account}:execution:email-processor:{name}"
+        told = self.harness.cloud.clients.stepfunctions.get_execution_history(executionArn=machine, maxResults=1000)
         return [dict(event) for event in told["events"]]
 
 
 @contextmanager
-def cloud_town(folder: Path, poll_seconds: int) -> Iterator[CloudTown]:
+def cloud_calls(folder: Path, poll_seconds: int) -> Iterator[CloudCalls]:
     """Runs until the block ends, which waits for the polls under way."""
     (folder / "emulator").mkdir()
-    (folder / "house").mkdir()
+    (folder / "cloud").mkdir()
     with running_ministack(folder / "emulator") as emulator, faulty_proxy(emulator.endpoint) as proxy:
         settings = {**SETTINGS, "aws_poll_seconds": poll_seconds}
-        house = CloudHarness(folder / "house", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
-        with opened(house):
-            yield CloudTown(house, proxy)
+        harness = CloudHarness(folder / "cloud", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
+        with opened(harness):
+            yield CloudCalls(harness, proxy)
 
 
 def _renews_a_lease(call: ProxiedCall) -> bool:

@@ -1,4 +1,4 @@
-"""Who reaches the page, who reaches a site, and who is turned away."""
+"""Requests by host name: those for the console, those for a site, and those that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who knocks at the door of a jail and dies before anybody answers."""
+"""Programs that connect to the handshake socket of a sandbox and end before it answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from webordinary.adapters.sandbox.guard import Handshake
 
-KNOCK = """
+CONNECTS = """
 import socket
 guard, listener = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
 guard.connect("handshake")
@@ -21,11 +21,11 @@ socket.send_fds(guard, [b"R"], [listener.fileno()])
 """
 
 
-def test_a_program_that_died_on_the_threshold_leaves_nothing_open(tmp_path: Path) -> None:
+def test_a_program_that_ends_before_the_answer_leaves_nothing_open(tmp_path: Path) -> None:
     gc.collect()  # what others left
     with closing(Handshake(tmp_path, {}, b"")) as handshake, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        subprocess.run([sys.executable, "-c", KNOCK], cwd=tmp_path, check=True)
+        subprocess.run([sys.executable, "-c", CONNECTS], cwd=tmp_path, check=True)
         with pytest.raises((FileNotFoundError, ProcessLookupError)):
             handshake.answer()
         gc.collect()
