@@ -41,7 +41,7 @@ def make_repository(scope: Construct) -> ecr.Repository:
 def add_container(
     task: ecs.TaskDefinition, repository: ecr.Repository, settings: Settings, *, sandbox: bool
 ) -> ecs.ContainerDefinition:
-    """The worker itself, as nobody. With `sandbox`, Docker's own filters are off, so that it can build sandboxes.
+    """The worker, without privileges. With `sandbox`, Docker's own filters are off, so that it can make sandboxes.
 
     ECS knows no other way to allow user namespaces (aws/containers-roadmap#356). The worker's user has no
     capabilities all the same, and no-new-privileges keeps it so.

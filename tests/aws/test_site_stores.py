@@ -69,7 +69,7 @@ def test_a_session_that_grew_too_large_starts_afresh(
 ) -> None:
     mine = homes(clients, bucket, tmp_path)
     use(mine, transcript="hello")
-    monkeypatch.setattr(objects, "MOST_BYTES", 100)
+    monkeypatch.setattr(objects, "MOST_SESSION_BYTES", 100)
     assert use(mine) == (SessionRecord("claude"), {})
 
 

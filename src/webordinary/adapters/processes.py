@@ -1,6 +1,6 @@
 """Programs run to their end: own process group, bounded time and output, asked before they are killed.
 
-And which files of a Python or Node installation they need: never the whole prefix, which may be a home folder.
+Also the files of a Python or Node installation that they need: never the whole prefix, which may be a home folder.
 """
 
 from __future__ import annotations

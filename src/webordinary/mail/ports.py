@@ -96,7 +96,7 @@ class RawMails(Protocol):
         """Forget that a mail was refused, as it is judged again; one that was not refused stays as it is."""
 
     def note_closed(self, email_id: str) -> None:
-        """Note that an operator closed it, where the event of that is not kept; again is harmless."""
+        """Note that an operator closed it, for stores that keep no events. Idempotent."""
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""

@@ -1,6 +1,6 @@
 """What an operator sees: records of a look at the whole system. Read by the page and the `status` command.
 
-And traces, one for each mail, made from its stored events. Ids follow from the mail's id, so that a trace that is
+Also traces, one for each mail, made from its stored events. Ids follow from the mail's id, so that a trace that is
 exported twice is the same trace.
 """
 

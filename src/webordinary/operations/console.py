@@ -29,7 +29,7 @@ from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
 SHOWN_STATES = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.REFUSED)
-"""What needs a person, beside what was given up or not delivered."""
+"""Of mails that need a person; dead letters and undelivered replies are listed beside them."""
 COST_DAYS = 30
 RECENTLY = timedelta(days=3)
 PAGE_SIZE = 25
@@ -103,7 +103,7 @@ class NeedsPerson:
     refused: Sequence[MailSummary]
     """Of addresses that may change nothing: perhaps a customer who writes from another one."""
     authors: Mapping[str, str]
-    """Who wrote the refused mails, by mail, as far as they say so; the address of an envelope may be another."""
+    """The address in From of refused mails, by mail; that of the envelope may be another."""
     dead_letters: Sequence[DeadLetter]
     undelivered: Sequence[Undelivered]
     broken_sites: Sequence[Project]
@@ -207,7 +207,7 @@ class Console:
         }
 
     def retry(self, email_id: str, by: str, agent: str = "") -> None:
-        """Do a mail once more that ended undone; with another agent, which its site keeps."""
+        """Do a mail once more that ended without success; with another agent, which its site keeps."""
         mails.retry_mail(self._services, email_id, by, agent)
 
     @property
@@ -460,7 +460,7 @@ class Console:
         onboarding.remove_person(self._services, leaving, by=by)
 
     def add_domain(self, project_id: str, domain: str, by: str) -> DomainFinding:
-        """Show a site under a domain of its own; what belongs into its DNS."""
+        """Show a site under a domain of its own; returns its DNS records."""
         return site_settings.add_domain(self._services, project_id, domain, by)
 
     def look_at_domain(self, project_id: str, domain: str) -> DomainFinding | None:
@@ -471,7 +471,7 @@ class Console:
         return site_settings.look_at_domain(self._services, project_id, domain)
 
     def remove_domain(self, project_id: str, domain: str, by: str) -> str:
-        """Show nothing under a domain any more; what remains to be done, in words."""
+        """Remove a domain from a site; returns in words what remains to be done."""
         return site_settings.remove_domain(self._services, project_id, domain, by)
 
     def new_hook(self, project_id: str, by: str) -> str:
@@ -479,7 +479,7 @@ class Console:
         return site_settings.new_hook(self._services, project_id, by)
 
     def remove_hook(self, project_id: str, by: str) -> None:
-        """Build a site at no call any more."""
+        """Remove the webhook of a site."""
         site_settings.remove_hook(self._services, project_id, by)
 
     def keep_credential(self, project_id: str, credential: str, by: str) -> None:
@@ -487,7 +487,7 @@ class Console:
         onboarding.keep_credential(self._services, project_id, credential.encode(), by)
 
     def forget_credential(self, project_id: str, by: str) -> None:
-        """Use the machine's own ways into a site's repository again."""
+        """Remove the credential for a site's repository; the machine's own access is used again."""
         onboarding.forget_credential(self._services, project_id, by)
 
     def remove_site(self, project_id: str, by: str, *, force: bool) -> None:

@@ -43,13 +43,13 @@ NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, Mail
 
 
 COUNTED_SECONDS = 10.0
-"""Counts may be so old."""
+"""Maximum age of counts."""
 
 
 class ScannedMails:
     """The MailIndex of a backend without an index: reads the last MAX_SEARCHED mails."""
 
-    reach = f"Only the last {MAX_SEARCHED} mails are searched; senders and subjects, not texts. Counts go back {_PAGE}."
+    reach = f"Only the last {MAX_SEARCHED} mails are searched, by sender and subject. Counts are of the last {_PAGE}."
 
     def __init__(self, overview: Overview, directory: Directory) -> None:
         self._overview, self._directory = overview, directory
@@ -235,7 +235,7 @@ def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> 
     """
     mail = _mail(services, email_id)
     if mail.job is None or state_of(mail) not in RETRIED:
-        raise Permanent(f"mail {email_id[:12]} is {state_of(mail)}: only a mail that ended undone can be done again")
+        raise Permanent(f"mail {email_id[:12]} is {state_of(mail)}: only one that ended without success is done again")
     if agent:
         project = services.directory.project(_project_of(mail))
         if agent not in agents_of(services) or project is None:

@@ -175,7 +175,7 @@ _ELSEWHERE = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?(?P<host>[^/:@]+)(?::\d+(?=
 
 
 def _address_of(project: Project) -> str:
-    """Its repository, however its address is written: by https or ssh, with a user, a port or an ending."""
+    """The address of its repository, the same for all spellings: https or ssh, with a user, a port or an ending."""
     address = project.repo.rstrip("/").removesuffix(".git").removeprefix("file://")
     found = _ELSEWHERE.fullmatch(address)
     return f"{found['host']}/{found['path']}".lower() if found else address
@@ -289,7 +289,7 @@ def keep_credential(services: Container, project_id: str, credential: bytes, by:
 
 
 def forget_credential(services: Container, project_id: str, by: str = "operator") -> bool:
-    """Use the machine's own ways into a project's repository again; False if there was no credential."""
+    """Remove the credential; the machine's own access to the repository is used again. False if there was none."""
     project_of(services, project_id)
     forgotten = services.credentials.forget(project_id)
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))

@@ -116,7 +116,7 @@ def new_hook(services: Container, project_id: str, by: str = "operator") -> str:
 
 
 def remove_hook(services: Container, project_id: str, by: str = "operator") -> None:
-    """Build a site at no call any more; again is harmless."""
+    """Remove the webhook of a site. Idempotent."""
     _keep(services, replace(project_of(services, project_id), hook_secret=""), by)
 
 
@@ -131,7 +131,7 @@ Resolve = Callable[[str], frozenset[str]]
 
 
 def add_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> DomainFinding:
-    """Show a site under a domain of its own, as far as can be done now; again goes on. What belongs into its DNS."""
+    """Show a site under a domain of its own, as far as possible now; a second call continues. Returns DNS records."""
     project, ours = project_of(services, project_id), _ours(services.config)
     if edge := services.own_domains:
         found = show_domain(services.directory, edge, project, domain, ours, services.clock.now())
@@ -152,7 +152,7 @@ def look_at_domain(services: Container, project_id: str, domain: str) -> DomainF
 
 
 def remove_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> str:
-    """Show nothing under this domain any more; what remains to be done, in words. Again is harmless."""
+    """Remove a domain from a site; returns in words what remains to be done. Idempotent."""
     project = project_of(services, project_id)
     left = edge.hide(project_id, domain) if (edge := services.own_domains) else ""
     _keep(services, replace(project, domains=tuple(known for known in project.domains if known != domain)), by)
@@ -177,7 +177,7 @@ def _addresses(host: str) -> frozenset[str]:
 def show_domain(
     directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
 ) -> DomainFinding:
-    """Where visitors come by the edge of a cloud: replies name the domain once they see the site there."""
+    """On a cloud's edge: the domain is stored, and named in replies, once it leads to the site."""
     domains = _with_domain(directory, project, domain, ours)
     found = edge.show(project.project_id, domain)
     if found.points_here:

@@ -100,7 +100,7 @@ def _follow(
 
 
 def _subject_of(services: AwsContainer, mail: MailSummary) -> str | None:
-    """What is not admitted is never parsed: the header of such a mail tells."""
+    """The subject; that of a mail that was not admitted is read from its header, as such mails are not parsed."""
     if mail.subject or not mail.stopped:
         return mail.subject
     return services.mail_deps.read_outline(mail.email_id).mail.subject

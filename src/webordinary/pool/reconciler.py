@@ -85,15 +85,15 @@ def _answer(job: Job, token: str, callbacks: Callbacks) -> None:
 
 _PAGE = 1_000
 MOST_KEYS, MOST_HINTS = 50_000, 500
-"""Of one pass that goes on where the last one ended: about half a minute each, where a lambda of 256 MB asks DynamoDB.
+"""Bounds of one pass that the next one continues. Each takes a lambda of 256 MB about half a minute on DynamoDB.
 
-A look costs a hundredth of a call there, a hint four.
+A look costs a hundredth of a call there, a hint four calls.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of several reconcilers each looks at its own keys; the first does what is not about keys, too."""
+    """The keys of one of several reconcilers. Number 0 also does the work that is not about keys."""
 
     number: int = 0
     of: int = 1

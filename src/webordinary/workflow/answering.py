@@ -59,8 +59,8 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
-_REMEMBERED, _ANSWERED_WITHIN = 50, timedelta(days=14)
-"""`status` looks at so many jobs of a person, and at questions that are so young."""
+_STATUS_JOBS, _ANSWERED_WITHIN = 50, timedelta(days=14)
+"""`status` reads this many settled jobs of a person, and lists questions of this age at most."""
 _YOURS = " (asked by you)"
 _WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
@@ -400,7 +400,7 @@ class Answering:
 
     def _left_open(self, key: ProjectUser) -> tuple[list[str], list[str]]:
         """The questions that a person has not answered, and their changes that they have not published."""
-        mine, busy = self.pool.jobs.settled_jobs(key, _REMEMBERED), self.pool.jobs.open_jobs(key)
+        mine, busy = self.pool.jobs.settled_jobs(key, _STATUS_JOBS), self.pool.jobs.open_jobs(key)
         asked = unanswered(mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in busy})
         return [self._subject_of(job) for job in asked], not_published(mine)
 

@@ -52,7 +52,7 @@ ASKED, CONFIRMING = "asked", "confirming"
 CONFIRMED = "confirmed"
 """The route of a mail that answers a question: it gets no reply."""
 MOST_ANSWERED = 3
-"""So many earlier mails of a conversation tell the language of one that is too short to."""
+"""Earlier mails of a conversation that are read for the language of a mail that is too short to tell it."""
 LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
 NOT_THEIRS = "not-theirs"

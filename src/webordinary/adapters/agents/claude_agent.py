@@ -310,7 +310,7 @@ class AutoAgent:
         return not self._ready()
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
-        """Decided anew for each job; the result says who it was."""
+        """The agent is chosen for each job; the result names it."""
         name, agent = ("claude", self._claude) if self._ready() else ("builtin", self._builtin)
         return replace(agent.run(task, token), agent=name)
 

@@ -62,7 +62,7 @@ class SessionStore:
     def open(self, agent: str, task: AgentTask, is_kept: Callable[[Path], bool]) -> Iterator[SessionHome]:
         """The thread's home, with its session if that is one of this kind of agent.
 
-        What is `is_kept` of it is kept after the block, unless the block fails.
+        Files for which `is_kept` is true are kept after the block, unless the block fails.
         """
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="agent-", dir=self._scratch, ignore_cleanup_errors=True) as folder:

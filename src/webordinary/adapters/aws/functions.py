@@ -34,7 +34,7 @@ class Function:
 
     name: str
     steps: tuple[str, ...] = ()
-    """The steps of the workflow that it does, of several the one that is asked for; the others are called by events."""
+    """The workflow steps that it does; with several, the input names one. Empty: called by events."""
     memory_mb: int = SMALL_MB
     timeout_seconds: int = _STEP_SECONDS
     retries: int = 0

@@ -99,9 +99,10 @@ def own_dead_letters(key: ProjectUser) -> str:
 
 
 POOL_STEPS = ("SendToContainer", "CheckOwnership", "SendClaimRequest", "CheckActiveJob", "SendInterrupt")
-"""Between a job and its worker: each a few calls with ids, all on the same records. One lambda does them.
+"""The steps between a job and its worker. They share one lambda: each makes a few calls on the same records.
 
-Called after the first: an execution that began before finds it, and where it misses one of the others it goes on.
+The lambda is named after the first step, so that executions of an earlier workflow version find it. The lambdas of the
+other steps are gone: such an execution catches that and goes on to AwaitResult.
 """
 
 

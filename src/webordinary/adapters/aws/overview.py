@@ -83,7 +83,7 @@ class WorkflowSteps:
     state_machine_arn: str
 
     def of(self, name: str) -> tuple[list[TimelineItem], tuple[StateVisit, ...]]:
-        """What an execution did, and its states; nothing where its history cannot be read."""
+        """Timeline and states of an execution; empty if its history cannot be read."""
         from webordinary.asl.ports import HistoryEvent, states_entered  # noqa: PLC0415 - a lambda starts without it
 
         arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
@@ -238,7 +238,7 @@ class AwsOverview:
     def _looks(
         self, email_ids: Sequence[str], dead: Mapping[str, str], known: Mapping[str, Record] = MappingProxyType({})
     ) -> list[MailSummary]:
-        """Several mails at once: one after another, a page of them would take seconds from an operator's machine."""
+        """Reads several mails at once: a page of them, one after another, takes seconds from an operator's machine."""
         with ThreadPoolExecutor(LOOKS_AT_ONCE) as threads:
             looks = threads.map(lambda email_id: self._look(email_id, dead, known.get(email_id)), email_ids)
             return [look.summary for look in looks]
@@ -263,7 +263,7 @@ class AwsOverview:
         job = record.job if record else None
         replies = self.outbox.of(email_id)
         answered = None if job and job.open else _answered_at(replies, redrives)
-        noted = self._noted(email_id) if (job is None and answered is None) or _ended_undone(job) else {}
+        noted = self._noted(email_id) if (job is None and answered is None) or _ended_without_success(job) else {}
         stopped = noted.get("stopped", {}) if job is None else {}
         told = record.told if record else ()
         summary = MailSummary(
@@ -323,8 +323,8 @@ def _milestones(noted: Mapping[str, Any], stopped: Mapping[str, str]) -> dict[st
     return reached | ({EventKind.MAIL_CLOSED.value: at(noted["closedAt"])} if "closedAt" in noted else {})
 
 
-def _ended_undone(job: Job | None) -> bool:
-    """Whether an operator may have closed its mail."""
+def _ended_without_success(job: Job | None) -> bool:
+    """Only mails of such jobs can be closed by an operator."""
     failed = job is not None and job.outcome not in (None, JobOutcome.SUCCEEDED, JobOutcome.CANCELLED)
     return failed or bool(job and job.result and job.result.error)
 

@@ -407,7 +407,7 @@ class Npm:
 
 
 def _manager_of(build_dir: BuildDir) -> PackageManager | None:
-    """What `packageManager` says decides between lock files. Its version is not fetched: each build would."""
+    """`packageManager` decides between lock files. Its version is not installed: each build would have to fetch it."""
     named = " ".join(str(_read(build_dir.path / _PACKAGE).get("packageManager") or "")[:_NAMED_CHARACTERS].split())
     manager = manager_of(build_dir.tree.files, named.partition("@")[0])
     if named and manager:

@@ -241,9 +241,7 @@ class OutsideBuilder:
     def _build(self, build_dir: BuildDir, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         try:
             output = self._steps.make(build_dir, token)
-            if not _is_inside(
-                output, build_dir.path
-            ):  # we read it from outside the sandbox, where a link leads anywhere
+            if not _is_inside(output, build_dir.path):  # we read it outside of the sandbox: a link leads anywhere
                 raise NotBuilt("The build left a link in place of its output.")
             files = copy_output(output, into, previous, self._build_env.limits, token)
         except NotBuilt as problem:

@@ -174,7 +174,7 @@ def send(raw: bytes, mail_from: str, rcpt: str, host: str, port: int) -> str:
 
 
 def email_id_in(answer: str) -> str:
-    """Which mail our own intake made of it, from the answer that `send` returned; empty: another server has it."""
+    """The id that our own intake gave the mail, read from the answer of `send`; empty for other servers."""
     found = _ACCEPTED.search(answer)
     return found[1] if found else ""
 

@@ -161,7 +161,7 @@ class WorkerWakeups:
         self._deaths.refresh()
 
     def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
-        """What was heard, whether it was asked for or not. Every call is a beat: only a loop that goes round calls."""
+        """Returns all messages, also those not asked for. Every call is a heartbeat of the worker's loop."""
         self._beat()
         heard, readable = self._listener.wait(seconds, self._deaths.descriptors)
         died = self._deaths.died(readable)

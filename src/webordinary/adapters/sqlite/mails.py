@@ -207,7 +207,7 @@ class SqliteRawMails:
             conn.execute(RECONSIDER, (email_id,))
 
     def note_closed(self, email_id: str) -> None:
-        """The event tells it here."""
+        """Nothing to write: the stored event says it."""
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         with self._db.read() as conn:

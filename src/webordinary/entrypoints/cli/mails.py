@@ -66,7 +66,8 @@ def add_to(commands: Commands) -> None:
     answer.add_argument("text", type=given, help="what to write")
     release = add_command(parts, "release", release_mails, "do held mails although nothing proves their sender")
     drop = add_command(parts, "drop", drop_mails, "never do held mails")
-    retry = add_command(parts, "retry", retry_mails, "do mails once more that ended undone; with a second reply")
+    about = "do mails once more that failed or were not understood; with a second reply"
+    retry = add_command(parts, "retry", retry_mails, about)
     close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
     cancel = add_command(parts, "cancel", cancel_mails, "end the jobs of mails for good; the site stays as it is")
     interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")

@@ -56,7 +56,7 @@ class ActionPages:
         )
 
     async def retry(self, request: Request) -> Response:
-        """Do a mail once more that ended undone."""
+        """Do a mail once more that ended without success."""
         agent = (await read_fields(request)).get("key", "")
         await self._do(self._console.retry, _email_id(request), _user(request), agent)
         return await _back(request, "/attention")
@@ -288,7 +288,7 @@ class ActionPages:
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def add_domain(self, request: Request) -> Response:
-        """Show a site under a domain of its own; the answer says what belongs into its DNS."""
+        """Show a site under a domain of its own; the answer has its DNS records."""
         project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
         found = await self._outside(self._console.add_domain, project_id, domain, _user(request))
         return self._templates.page("domain.html", site=project_id, found=found, state="new")
@@ -302,7 +302,7 @@ class ActionPages:
         return self._templates.page("domain.html", site=project_id, found=found, state="known")
 
     async def remove_domain(self, request: Request) -> Response:
-        """Show nothing under a domain any more."""
+        """Remove a domain from a site."""
         project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
         left = await self._outside(self._console.remove_domain, project_id, domain, _user(request))
         if left:  # in the cloud that showed it
@@ -318,7 +318,7 @@ class ActionPages:
         return self._templates.page("hook.html", site=project_id, address=address, secret=secret)
 
     async def remove_hook(self, request: Request) -> Response:
-        """Build a site at no call any more."""
+        """Remove the webhook of a site."""
         project_id = request.path_params["project_id"]
         await self._do(self._console.remove_hook, project_id, _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
@@ -330,7 +330,7 @@ class ActionPages:
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def forget_credential(self, request: Request) -> Response:
-        """Use the machine's own ways into a site's repository again."""
+        """Remove the credential for a site's repository; the machine's own access is used again."""
         project_id = request.path_params["project_id"]
         await self._do(self._console.forget_credential, project_id, _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
@@ -376,7 +376,7 @@ class ActionPages:
         return await self._said(self._readers.look(function, *arguments))
 
     async def _outside(self, function: Callable[..., T], *arguments: object) -> T:
-        """For what asks other servers: the name servers of a domain, a site's repository."""
+        """For functions that ask other servers: the name servers of a domain, a site's repository."""
         return await self._said(self._readers.ask_outside(function, *arguments))
 
     async def _said(self, doing: Awaitable[T]) -> T:

@@ -1,6 +1,6 @@
 """The pages that only show: read the system, make a view, print it.
 
-And the live stream: server-sent events, one per stored event, resumed by Last-Event-ID.
+Also the live stream: server-sent events, one per stored event, resumed by Last-Event-ID.
 """
 
 from __future__ import annotations

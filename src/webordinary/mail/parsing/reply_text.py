@@ -621,7 +621,7 @@ def _is_quoted(kinds: str, introduction: int, end: int) -> bool:
 
 MAX_FIELDS = 8
 MAX_QUOTES = 100
-"""So many lines of a quote are looked at."""
+"""Lines of a quote that are examined."""
 
 
 def _is_programs_header(fields: Sequence[str]) -> bool:
@@ -799,7 +799,7 @@ def _span(body: _Body, kinds: str, forwarded: bool) -> tuple[int, int, str]:
 
 
 MAX_DOUBTS = 20
-"""So many signs of one kind are looked at; below that all is kept."""
+"""Signs of one kind that are examined; the text below them is kept."""
 
 
 def _believed(body: _Body, kinds: str, finder: Finder, end: int) -> tuple[str, int]:

@@ -49,11 +49,8 @@ class Quotations:
                 ends[mark] = self._end(text, mark, begin)
             end, closes = ends[mark]
             if closes and 0 < end - begin <= _LONGEST_QUOTE:
-                stop = (
-                    "."
-                    if text[begin:end].rstrip()[-1:] in (".", "!", "?") and _NEXT_SENTENCE.match(text, end + 1)
-                    else ""
-                )
+                is_sentence = text[begin:end].rstrip().endswith((".", "!", "?"))
+                stop = "." if is_sentence and _NEXT_SENTENCE.match(text, end + 1) else ""
                 parts += [text[done : opening.start()], self.mark(text[begin:end]), stop]
                 done = end + 1
         return "".join([*parts, text[done:]])

@@ -118,7 +118,7 @@ class Scaling:
 
     @property
     def tail_hours(self) -> float:
-        """So many of them workers and machines are only on their way out."""
+        """Those in which a worker only waits to leave."""
         return self.worker_hours - sum(self.needed) * 24 / BINS
 
 

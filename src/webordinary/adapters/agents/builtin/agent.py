@@ -1,6 +1,6 @@
 """BuiltinAgent: does every wish of a mail or none, and says plainly which one stopped it.
 
-And answers to a question of the built-in agent, in six languages: yes, no, thanks, and which of the listed places.
+It also reads answers to its own questions, in six languages: yes, no, thanks, and the chosen places of a list.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ READABLE = 4.5
 
 
 def contrast(part: str, draft: Draft) -> float:
-    """The lowest contrast of the texts that have this part as colour or background; 0 where the styles hide it."""
+    """The lowest contrast of the texts that have this part as colour or background; 0 if the styles do not tell it."""
     declared: dict[tuple[str, str], str] = {}
     for file, rule in _rules(draft):
         for name, place in rule.colours.items():

@@ -1,7 +1,7 @@
-"""Sentences that give new words for old ones, or a title, in quotation marks: whatever the order of their parts.
+"""Sentences that replace a text or set a title, in quotation marks, with their parts in any order.
 
-Each word has a role, or the sentence is not understood. Words that only describe are dropped; what is left must be one
-of ORDERS, which say which quotation is the old text and which one the new.
+Each word must have a role, else the sentence is not understood. Words that only describe are dropped; the rest must be
+one of ORDERS, which tell the old text from the new one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ORDERS = (
 
 
 def read_replacement(said: str) -> tuple[str, dict[str, str]] | None:
-    """What is replaced (`title`, `heading` or `text`) and the marks of its texts; None if it is not said so."""
+    """What is replaced (`title`, `heading` or `text`) and the marks of its texts; None for all other sentences."""
     roles, marks, at = "", list[str](), 0
     while at < len(said):
         word = _WORD.match(said, at)

@@ -34,9 +34,9 @@ UNSENT = "attribute_exists(#emailId) AND attribute_not_exists(#sentAt)"
 SENT = "SET #sentAt = :now, #attempts = #attempts + :one{more} REMOVE #due, #dueAt, #lastError{less}"
 FAILED = "SET #attempts = #attempts + :one, #lastError = :error, #dueAt = :next"
 GIVEN_UP = "SET #attempts = #attempts + :one, #lastError = :error, #givenUp = :yes, #due = :given_up"
-AGAIN = " AND #dueAt <> :next"
-FIRST = " AND (attribute_not_exists(#givenUp) OR #givenUp = :no)"
-"""A write of which nothing was heard, and that is made again, counts one try."""
+UNLESS_COUNTED = " AND #dueAt <> :next"
+UNLESS_GIVEN_UP = " AND (attribute_not_exists(#givenUp) OR #givenUp = :no)"
+"""A write that is repeated because its answer was lost counts one try."""
 BOUNCED = "SET #bounced = :reason"
 
 
@@ -83,11 +83,10 @@ class AwsOutbox:
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         if next_try_at:
-            self._change(reply, FAILED, UNSENT + AGAIN, one=1, error=error, next=moment(next_try_at))
+            self._change(reply, FAILED, UNSENT + UNLESS_COUNTED, one=1, error=error, next=moment(next_try_at))
         else:
-            self._change(
-                reply, GIVEN_UP, UNSENT + FIRST, one=1, error=error, yes=True, no=False, given_up=GIVEN_UP_REPLY
-            )
+            first = UNSENT + UNLESS_GIVEN_UP
+            self._change(reply, GIVEN_UP, first, one=1, error=error, yes=True, no=False, given_up=GIVEN_UP_REPLY)
 
     def mark_bounced(self, reply: Reply, reason: str) -> None:
         self._change(reply, BOUNCED, "attribute_exists(#emailId)", reason=reason)

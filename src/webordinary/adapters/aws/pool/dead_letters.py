@@ -1,6 +1,6 @@
 """Dead letters in DynamoDB: one partition of numbered letters, and a mark with each mail so that it dies once.
 
-And what agents cost: sums by day and thread, and by job; what is past its retention expires there.
+Also the ledger of agents' costs: sums by day and thread, and by job, which expire after COSTS_KEPT_SECONDS.
 """
 
 from __future__ import annotations

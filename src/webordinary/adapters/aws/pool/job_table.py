@@ -292,7 +292,7 @@ class JobTable:
         return self._records(self._read(key, after + 1, limit))
 
     def settled(self, key: ProjectUser, limit: int) -> list[Record]:
-        """The settled jobs of a key: they lie at the negative of their order, so that the newest come first."""
+        """The settled jobs of a key. They are stored under their negative order, so that the newest come first."""
         values = {"key": str(key), "none": 0}
         return self._records(self.dynamo.query(f"reading what {key} has settled", self.name, SETTLED, values, limit))
 

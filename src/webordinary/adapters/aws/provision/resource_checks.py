@@ -1,6 +1,6 @@
 """Are tables, queues and buckets there, and as they should be?
 
-And: can workers start, and are the alarms heard? What `webordinary doctor` asks of ECS, ECR, quotas and SNS.
+Also the checks of `webordinary doctor` on ECS, ECR, quotas and SNS: can workers start, do alarms reach an operator?
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """S3Objects: a site in a folder of a bucket. The manifest is moved by ETag, and versions name what was replaced.
 
-And what else workers keep in buckets: what building programs said, one bounded object per build, agents' sessions,
-copies of attachments. Old ones expire there by themselves.
+Also the other objects of workers: build logs, one bounded object per build; agents' sessions; copies of attachments.
+Old ones expire by a rule of the bucket.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _opened(file: Path) -> IO[bytes]:
     return open(descriptor, "rb")  # noqa: PTH123  of a descriptor
 
 
-PREFIX = "build-logs"
+LOGS_PREFIX = "build-logs"
 LOG_BYTES = 400_000
 MOST_BUILDS = 20
 _JOB = re.compile(r"[A-Za-z0-9-]{1,80}")
@@ -221,7 +221,7 @@ class S3BuildLogs:
 
     def add(self, job_id: str, text: str) -> None:
         """Keep it; never fails its caller, as a site may be published without it."""
-        key = f"{PREFIX}/{job_id}/{self._now():%Y%m%d%H%M%S%f}-{secrets.token_hex(4)}.log"
+        key = f"{LOGS_PREFIX}/{job_id}/{self._now():%Y%m%d%H%M%S%f}-{secrets.token_hex(4)}.log"
         try:
             with translated(f"keeping the build log of {job_id}"):
                 self._s3.put_object(
@@ -239,14 +239,14 @@ class S3BuildLogs:
             return ""
         with translated(f"reading the build logs of {job_id}"):
             listed = self._s3.list_objects_v2(
-                Bucket=self._bucket, Prefix=f"{PREFIX}/{job_id}/", MaxKeys=MOST_BUILDS
+                Bucket=self._bucket, Prefix=f"{LOGS_PREFIX}/{job_id}/", MaxKeys=MOST_BUILDS
             ).get("Contents", [])
             parts = [self._s3.get_object(Bucket=self._bucket, Key=each["Key"])["Body"].read() for each in listed]
         return b"".join(parts)[:LOG_BYTES].decode(errors="replace")
 
 
 SESSIONS_PREFIX = "sessions"
-MOST_BYTES = 80_000_000
+MOST_SESSION_BYTES = 80_000_000
 """An archive of the largest session there may be, with its own overhead."""
 
 
@@ -266,7 +266,7 @@ class S3SessionFiles:
                     return None
                 raise
             with found["Body"] as body, disk_errors(copy), copy.open("wb") as file:
-                if found["ContentLength"] > MOST_BYTES:
+                if found["ContentLength"] > MOST_SESSION_BYTES:
                     _log.warning("%s is too large for an agent's session; the thread starts afresh", key)
                     return None
                 shutil.copyfileobj(body, file)
@@ -291,13 +291,13 @@ def session_key(project_id: str, thread_id: str) -> str:
     return f"{SESSIONS_PREFIX}/{project_id}/{thread_id}.tar"
 
 
-MOST_FILES = 500
+MOST_COPIES = 500
 
 
 class FetchedFiles:
     """Copies by digest, made again where they are gone; the oldest go when there are many."""
 
-    def __init__(self, blobs: S3Blobs, folder: Path, most_files: int = MOST_FILES) -> None:
+    def __init__(self, blobs: S3Blobs, folder: Path, most_files: int = MOST_COPIES) -> None:
         self._blobs, self._folder, self._most_files = blobs, folder, most_files
         self._guard = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)

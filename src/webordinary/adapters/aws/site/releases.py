@@ -3,7 +3,7 @@
 The folder's manifest says what is shown and which earlier releases can be shown again; their files are versions of the
 folder's objects. So any worker, and an operator without any copy, goes back to one without moving its bytes.
 
-The previews of a project's conversations: which there are, since when, and how they go.
+Also the list of previews of a project's conversations, with their times, and the removal of a preview.
 
 One object beside them lists them, moved by compare-and-swap, since a publisher may list no bucket. The bucket forgets
 what lies there for EXPIRES; so a preview is written anew before that, and one that may have lost files is not used.
@@ -400,7 +400,7 @@ class ShownCopies:
 EXPIRES = timedelta(days=PREVIEW_DAYS)
 """The rule of the bucket. No file of a preview in use is older than twice FRESH."""
 FRESH = EXPIRES / 3
-"""As long a preview's files are kept on when it changes, and as long after its last change it is of use."""
+"""For so long a changed preview keeps its files, and for so long after its last change it is used."""
 _TRIES = 5
 Shown = dict[Stage, datetime]
 """When the oldest files of each were written; the one that changed last is the last."""
