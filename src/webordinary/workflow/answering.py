@@ -446,7 +446,10 @@ def not_published(settled: Sequence[Job]) -> list[str]:
             continue
         if result.summary.startswith(answers.UNDONE):
             undone = result.summary.removeprefix(answers.UNDONE).partition("\n\n")[0]
-            waiting = [one for one in waiting if one != undone]
+            if undone in waiting:  # its newest one: the same words may be those of an earlier change, too
+                waiting.reverse()
+                waiting.remove(undone)
+                waiting.reverse()
         elif result.published or (job.command is Command.PUBLISH and not result.question):
             waiting = [one.removesuffix(_YOURS) for one in result.waiting if one.endswith(_YOURS)]
         elif result.commit:

@@ -344,6 +344,9 @@ def test_status_knows_what_was_undone_published_or_asked_meanwhile() -> None:
     changes = [settled(n, Command.EDIT, JobResult(f"Change {n}", "c")) for n in (1, 2, 3)]
     undone = settled(4, Command.UNDO, JobResult("Undone: Change 2\n\nYour public site does not show it.", "d"))
     assert not_published([undone, *reversed(changes)]) == ["Change 1", "Change 3"]
+    again = settled(5, Command.EDIT, JobResult("Change 2", "c"))
+    taken_back = settled(6, Command.UNDO, JobResult("Undone: Change 2", "d"))
+    assert not_published([taken_back, again, *reversed(changes)]) == ["Change 1", "Change 2", "Change 3"]
     left = ("Change 3 (asked by you)", "A photo (asked by bob)")
     public = settled(5, Command.PUBLISH, JobResult("Now public", published=("Change 1",), waiting=left))
     assert not_published([public, undone, *reversed(changes)]) == ["Change 3"]
