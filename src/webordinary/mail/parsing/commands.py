@@ -73,9 +73,16 @@ _DISLIKES = re.compile("|".join((
     "(?: at all| after all| though| anymore)?", "(?:das |es )?gefällt mir (?:leider |gar |doch )*nicht(?: mehr)?",
     "(?:das )?(?:war|ist) nicht (?:das )?was ich (?:wollte|meinte)", "(?:ça|cela) ne me plaît pas", "no me gusta",
     "non mi piace", "(?:dat|dit|het) (?:vind|is) ik? ?niet (?:mooi|goed)",
+    "(?:i|we)(?:'ve| have)?(?: just)? changed (?:my|our) minds?(?: about (?:it|that|this))?",
+    "ich hab(?:e es| es|'s|e) mir anders überlegt", "wir haben (?:es )?uns anders überlegt",
+    "(?:j'ai|nous avons|on a) changé d'avis", "(?:he cambiado|cambié) de (?:opinión|idea)",
+    "(?:ho|abbiamo) cambiato idea", "ik heb me bedacht", "ik ben van gedachten veranderd",
 )))  # fmt: skip
 """A sentence that says nothing beside an undo."""
-_HESITATES = re.compile(r"\A(?:(?:hmm*|oh(?! no)|oops|ups|ah|well|sorry|hm|tja|bof)\b\W*)+", re.I)
+_HESITATES = re.compile(r"\A(?:(?:hmm*|oh(?! no)|oops|ups|ah|well|sorry|hm|tja|bof|actually)\b\W*)+", re.I)
+_APART = r"(?:\s*,\s*|\s+[-\u2013\u2014]+\s+)"
+_NO = re.compile(rf"(?:{_HESITATES.pattern})?(?:(?:no|nope|nah|nein|nee|non){_APART})+", re.I)
+"""Set apart as here it is no negation of what follows: `no, undo`, not `no undo`."""
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
@@ -215,11 +222,11 @@ def _agrees(text: str) -> bool:
 
 
 def _without_dislike(text: str) -> str:
-    """A clause without an `I don't like it` before its first comma, or as all of it."""
+    """A clause without an `I don't like it` before its first comma or dash, or as all of it; or without a `no, `."""
     plain = re.sub(r"^(?:hmm+|no|nope|sorry|oh no|oh|oops|well)\W+", "", text, flags=re.I)
-    first, _, rest = plain.partition(",")
-    said = first.casefold().replace("\u2019", "'").strip(" .!")
-    return rest.strip() if _DISLIKES.fullmatch(said) else text
+    first, *rest = re.split(_APART, plain, maxsplit=1)
+    said, no = first.casefold().replace("\u2019", "'").strip(" .!"), _NO.match(text)
+    return "".join(rest).strip() if _DISLIKES.fullmatch(said) else text[no.end() :] if no else text
 
 
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:
