@@ -66,11 +66,11 @@ class SampleProject:
         self, text: str, job_id: str, *, deps: JobDeps | None = None, command: Command = Command.EDIT,
         thread: str = THREAD, key: ProjectUser = SCOTT, worker: str = "w-1", fence: int = 10,
         photos: tuple[Attachment, ...] = (), token: CancelToken | None = None, subject: str = "a wish",
-        named: str = "", answers: str = "", sender: str = "",
+        named: str = "", answers: str = "", sender: str = "", replies: bool = False,
     ) -> Settlement:  # fmt: skip
         begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
         sender = sender or f"{key.user_id}@example.com"
-        mail = Instruction(text, subject, sender, command, photos, named, answers)
+        mail = Instruction(text, subject, sender, command, photos, named, answers, replies=replies)
         site_work = SiteJobs(deps or self.deps(worker), lambda job: mail, self.heard, SystemClock().now)
         return site_work.perform(begun, token or FakeCancelToken(worker, fence, job_id))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.harness.embedded import DONE, SCOTT, open_harness
+from tests.harness.embedded import DONE, SCOTT, EmbeddedHarness, open_harness
+from tests.photos import picture
 from webordinary.compose.worker import instructions_of
 from webordinary.mail.intake import accept
-from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
-from webordinary.model.mail import Delivery, TransportKind
+from webordinary.model.mail import Delivery, Instruction, TransportKind
 from webordinary.model.names import job_id_of
 from webordinary.workflow.start import start
 
@@ -59,3 +61,70 @@ def test_an_answer_in_fewer_words_brings_the_wish_that_was_asked_about(
         job = harness.services.jobs.get(job_id_of(email_id))
         assert job
         assert instructions_of(harness.services).of(job).wish == wish
+
+
+def letter(harness: EmbeddedHarness, text: str, answers: str = "", photos: Sequence[str] = (), **about: str) -> str:
+    """A mail of Scott's, which is read and gets its job; its id."""
+    services, now = harness.services, harness.services.clock.now()
+    files = [OutgoingFile(name, "image/png", picture("PNG")) for name in photos]
+    to, subject = about.get("to", "edit@localhost"), about.get("subject", "Our site")
+    raw = write_mail(
+        CustomerMail(SCOTT, to, subject, text, files, f"<{text[:9]}@e.com>".replace(" ", ""), answers), now
+    )
+    delivery = Delivery(TransportKind.SMTP, "127.0.0.1", SCOTT, (to,), now)
+    [mail] = accept(raw, delivery, mails=services.raw_mails, events=services.events)
+    start(mail.email_id, harness.engine, services.raw_mails)
+    harness.engine.run_ready()
+    return mail.email_id
+
+
+def heard(harness: EmbeddedHarness, email_id: str) -> Instruction:
+    job = harness.services.jobs.get(job_id_of(email_id))
+    assert job
+    return instructions_of(harness.services).of(job)
+
+
+def replied(harness: EmbeddedHarness, email_id: str, outcome: Settlement) -> str:
+    """The Message-ID of our reply."""
+    harness.work(outcome)
+    [reply] = [entry.reply for entry in harness.replies(email_id)]
+    return reply.message_id
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "photos", "brought"),
+    [
+        ((ASKED,), [], ["shop.png"]),
+        ((ASKED, ASKED), [], ["shop.png"]),
+        ((ASKED,), ["oven.png"], ["oven.png"]),
+        ((DONE,), [], []),
+    ],
+    ids=["a yes", "a second answer", "another photo instead", "nothing was asked"],
+)
+def test_an_answer_brings_the_photo_of_the_mail_that_was_asked_about(
+    tmp_path: Path, outcomes: Sequence[Settlement], photos: Sequence[str], brought: list[str]
+) -> None:
+    with open_harness(tmp_path / "data") as harness:
+        email_id = letter(harness, "Add this photo to the contact page. We took it last summer.", photos=["shop.png"])
+        for number, outcome in enumerate(outcomes, 1):
+            ours = replied(harness, email_id, outcome)
+            is_last = number == len(outcomes)
+            email_id = letter(harness, "Yes" if is_last else "Hm, yes", ours, photos if is_last else ())
+        assert [file.sent_as for file in heard(harness, email_id).attachments] == brought
+
+
+@pytest.mark.parametrize(
+    ("about", "answers", "replies"),
+    [
+        ({}, "", False),
+        ({"subject": "Re: Our site"}, "", True),
+        ({"to": "edit+0123456789abcdef@localhost"}, "", True),
+        ({}, "<long-ago@localhost>", True),
+    ],
+    ids=["a new mail", "by its subject", "by its address", "to a mail that is not known any more"],
+)
+def test_a_publish_is_known_to_go_on_from_an_earlier_mail(
+    tmp_path: Path, about: dict[str, str], answers: str, replies: bool
+) -> None:
+    with open_harness(tmp_path / "data") as harness:
+        assert heard(harness, letter(harness, "publish", answers, **about)).replies is replies

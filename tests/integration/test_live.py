@@ -227,6 +227,29 @@ def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sen
     assert publish(amelia, "job-6", thread="e" * 16, key=ZOE).question, "nothing of it is hers"
 
 
+def test_publish_in_a_conversation_that_changed_nothing_asks_and_publishes_no_other_change(
+    amelia: SampleProject,
+) -> None:
+    amelia.send(TITLE, "job-1")
+    asked = publish(amelia, "job-2", thread=NEW_THREAD, replies=True, answers="job-9")
+    assert asked.question
+    assert "no change of its own" in asked.question
+    assert "Changed the title of the homepage to “Spring Sale”. (asked by you)" in asked.question
+    assert "publish all" in asked.question
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    publish(amelia, "job-3", "all", thread=NEW_THREAD, replies=True)
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+def test_publish_beside_a_wish_that_changed_nothing_publishes_no_other_conversation(amelia: SampleProject) -> None:
+    amelia.send(TITLE, "job-1")
+    deps = replace(amelia.deps(), agents={"builtin": EndsWith(Command.PUBLISH)})
+    asked = amelia.send("Change the year to 2026 and publish it", "job-2", thread=NEW_THREAD, deps=deps).result
+    assert asked.question
+    assert "Spring Sale" in asked.question
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+
+
 def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(amelia: SampleProject) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")

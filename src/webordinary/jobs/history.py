@@ -195,6 +195,6 @@ class MayNotPublish:
 
 @dataclass(frozen=True, slots=True)
 class Unchosen:
-    """The conversation has no change of its own, and several others wait; nothing was published."""
+    """The conversation has no change of its own, and others wait; nothing was published."""
 
     waiting: tuple[WaitingChange, ...]

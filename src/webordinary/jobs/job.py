@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
@@ -14,7 +14,7 @@ from webordinary.jobs.live import deploy_and_report, find_published, publish, un
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import SUBJECT_LENGTH, Workspace
 from webordinary.mail.addresses import Mailbox, conversation_in
-from webordinary.mail.parsing.commands import mentions, named_change, own_words
+from webordinary.mail.parsing.commands import is_reply, mentions, named_change, own_words
 from webordinary.mail.parsing.small_talk import without_own_name
 from webordinary.mail.ports import AttachmentManifest, ParsedMails, RawMails, Threads
 from webordinary.model.claims import CancelToken, StartedJob
@@ -46,43 +46,58 @@ class Instructions:
         mail = self.parsed_mails.load(job.email_id)
         if mail is None:
             raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
-        lines = self.manifest.of(job.email_id) if mail.attachment_count else ()
-        files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
-        is_meant = job.command in (Command.UNDO, Command.PUBLISH)
-        named, answers = self._change_meant(job.email_id, mail) if is_meant else ("", "")
-        wish = self._wish_behind(mail) if job.command is Command.EDIT else ""
+        files = self._files_of(job.email_id, mail)
         text = without_own_name(mail.text, mail.sender_name)
-        return Instruction(text, own_words(mail.subject), mail.sender, job.command, files, named, answers, wish)
+        told = Instruction(text, own_words(mail.subject), mail.sender, job.command, files)
+        if job.command is not Command.EDIT:
+            return self._with_change_meant(told, job.email_id, mail)
+        asked = self._mails_asked_about(job, mail)
+        earlier = (self._files_of(email_id, one) for email_id, one in asked if not files)
+        return replace(told, wish=_wish_behind(mail, asked), attachments=files or next(filter(None, earlier), ()))
 
-    def _change_meant(self, email_id: str, mail: ParsedMail) -> tuple[str, str]:
-        """What an `undo` or a `publish` names in its text, and the job whose answer it replies to.
+    def _files_of(self, email_id: str, mail: ParsedMail) -> tuple[Attachment, ...]:
+        lines = self.manifest.of(email_id) if mail.attachment_count else ()
+        return tuple(line for line in lines if isinstance(line, Attachment))
+
+    def _with_change_meant(self, told: Instruction, email_id: str, mail: ParsedMail) -> Instruction:
+        """With what an `undo` or a `publish` names in its text, and the job whose answer it replies to.
 
         The mail of a button replies to nothing; the address of the button says which answer it stands in.
         """
-        answered = self._mail_answered(mail)
+        answered, thread_id = self._mail_answered(mail), ""
         if not answered:
             recipient = self.raw_mails.envelope(email_id).recipient
-            _, answered = conversation_in(self.mailbox.token(recipient))
-        return named_change(mail.text, mail.subject, mail.sender_name), job_id_of(answered) if answered else ""
+            thread_id, answered = conversation_in(self.mailbox.token(recipient))
+        replies = bool(answered or thread_id or mail.in_reply_to or mail.references) or is_reply(mail.subject)
+        named = named_change(mail.text, mail.subject, mail.sender_name)
+        return replace(told, named=named, answers=job_id_of(answered) if answered else "", replies=replies)
 
     def _mail_answered(self, mail: ParsedMail) -> str:
         return self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
 
-    def _wish_behind(self, mail: ParsedMail) -> str:
-        """What was wished, where this mail answers a question about it in fewer words; else empty.
+    def _mails_asked_about(self, job: Job, mail: ParsedMail) -> list[tuple[str, ParsedMail]]:
+        """The earlier mails of this conversation that a mail answers the question about, the newest first."""
+        found: list[tuple[str, ParsedMail]] = []
+        while len(found) < _MOST_QUESTIONS and (asked := self._mail_answered(mail)):
+            before, earlier = self.jobs.get(job_id_of(asked)), self.parsed_mails.load(asked)
+            if not (earlier and before and before.thread_id == job.thread_id):
+                break
+            if not (before.result and before.result.question):
+                break
+            found.append((asked, mail := earlier))
+        return found
 
-        Who writes more than a title holds, or more than before, has said it anew.
-        """
-        wish, answer = mail.text, mail
-        for _ in range(_MOST_QUESTIONS):
-            asked = self._mail_answered(answer) if len(wish) <= SUBJECT_LENGTH else ""
-            job = self.jobs.get(job_id_of(asked)) if asked else None
-            if not (job and job.result and job.result.question):
-                break
-            if (earlier := self.parsed_mails.load(asked)) is None:
-                break
-            wish, answer = max(wish, earlier.text or own_words(earlier.subject), key=len), earlier
-        return "" if wish == mail.text else wish
+
+def _wish_behind(mail: ParsedMail, asked: Sequence[tuple[str, ParsedMail]]) -> str:
+    """What was wished, where this mail answers a question about it in fewer words; else empty.
+
+    Who writes more than a title holds, or more than before, has said it anew.
+    """
+    wish = mail.text
+    for _, earlier in asked:
+        if len(wish) <= SUBJECT_LENGTH:
+            wish = max(wish, earlier.text or own_words(earlier.subject), key=len)
+    return "" if wish == mail.text else wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,9 +154,11 @@ def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unch
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if mine or state.made or not state.waiting or run.deps.workspaces.changes(workspace):
         return _seen(run, workspace, mine)
-    # A new mail that says only `publish` is clear if one conversation of its sender waits, and no other.
+    # A new mail that says only `publish` is clear if one conversation of its sender waits, and no other. In a
+    # conversation the word means that conversation, and beside a wish what the wish changed: both have changed nothing.
+    is_new = run.job.command is Command.PUBLISH and not run.instruction.replies
     waiting = {(one.thread_id, one.customer) for one in state.waiting}
-    own = len(waiting) == 1 and state.waiting[0].customer == run.job.key.user_id
+    own = is_new and len(waiting) == 1 and state.waiting[0].customer == run.job.key.user_id
     return state.waiting if own else Unchosen(state.waiting)
 
 

@@ -69,7 +69,7 @@ def of_no_words(files: Sequence[Attachment]) -> Settlement:
     """A mail without text: asks back instead of running an agent."""
     if files:
         names = ", ".join(file.name for file in files[:5])
-        words = f"I got {names}, but no words with it. What shall I do with it? Please reply and attach it once more."
+        words = f"I got {names}, but no words with it. What shall I do with it? Please reply."
     else:
         words = (
             "Your mail came without words, so I do not know what to change. Reply with what you wish, as you would say "

@@ -148,6 +148,8 @@ class Instruction:
     """The job of the mail that an `undo` or `publish` answers, or whose answer it answers; empty if unknown."""
     wish: str = ""
     """What was wished, where the text only answers a question about that."""
+    replies: bool = False
+    """Whether an `undo` or `publish` goes on from an earlier mail, also from one that is not known any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,14 @@ def test_what_was_not_understood_is_left_aside_after_a_yes(site: SiteFolder) -> 
     assert "three cats" in site.files()["about.html"]
 
 
+def test_thanks_for_a_question_about_a_photo_do_not_ask_for_a_wish_and_a_yes_adds_the_photo(site: SiteFolder) -> None:
+    asked = site.write("Add this photo to the about page. The kettle broke.", "shop.jpg")
+    assert isinstance(asked, Asked)
+    assert isinstance(site.write("Thanks!", "shop.jpg"), Answered), "the photo is that of the mail asked about"
+    assert isinstance(site.write("Yes, please!", "shop.jpg"), Changed)
+    assert "shop.jpg" in site.files()["about.html"]
+
+
 def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(site: SiteFolder) -> None:
     mail = "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner"
     assert isinstance(site.write(mail), Changed)

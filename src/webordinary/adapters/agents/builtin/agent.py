@@ -176,7 +176,8 @@ class BuiltinAgent:
             said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{about}"
             rest = _without(wishes, task.instruction, grammar)
             return rest or (asked and asked.again(wishes.said)) or NotUnderstood(said)
-        if not wishes and task.instruction.strip() and not task.attachments:
+        thanked = asked is not None and thanks(task.instruction)  # a file may be that of the mail asked about
+        if not wishes and task.instruction.strip() and (thanked or not task.attachments):
             if thanks(task.instruction):
                 return Answered("You are welcome!", asked.session() if asked else "")
             again = asked.again(task.instruction.strip()) if asked else None
