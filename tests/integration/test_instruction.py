@@ -113,6 +113,17 @@ def test_an_answer_brings_the_photo_of_the_mail_that_was_asked_about(
         assert [file.sent_as for file in heard(harness, email_id).attachments] == brought
 
 
+def test_an_answer_to_a_mail_of_another_conversation_brings_neither_its_photo_nor_its_wish(tmp_path: Path) -> None:
+    with open_harness(tmp_path / "data") as harness:
+        other = harness.services.jobs.get(job_id_of(letter(harness, "Change the title to Sale")))
+        assert other
+        harness.work()
+        asked = letter(harness, "Add this photo to the contact page. We took it last summer.", photos=["shop.png"])
+        ours = replied(harness, asked, ASKED)
+        told = heard(harness, letter(harness, "Yes", ours, to=f"edit+{other.thread_id}@localhost"))
+        assert (told.attachments, told.wish) == ((), "")
+
+
 @pytest.mark.parametrize(
     ("about", "answers", "replies"),
     [
