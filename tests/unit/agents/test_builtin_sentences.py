@@ -92,6 +92,24 @@ def test_thanks_for_a_question_about_a_photo_do_not_ask_for_a_wish_and_a_yes_add
     assert "shop.jpg" in site.files()["about.html"]
 
 
+@pytest.mark.parametrize(
+    ("mail", "answer"),
+    [
+        ("Please add this photo to the kitchen page. Thanks", "the about page"),
+        ("Please add this photo to the kitchen page. Thanks", "I mean the about page, please. Thanks!"),
+        ("Bitte fügen Sie das Foto auf der Küchenseite ein", "auf der Seite about"),
+    ],
+)
+def test_the_question_which_page_is_meant_takes_the_name_of_a_page(site: SiteFolder, mail: str, answer: str) -> None:
+    asked = site.write(mail, "shop.jpg")
+    assert isinstance(asked, Asked)
+    assert "did not find a page" in asked.question
+    assert isinstance(site.write("the garden", "shop.jpg"), Asked | NotUnderstood)
+    assert site.files() == SITE
+    assert isinstance(site.write(answer, "shop.jpg"), Changed)
+    assert "shop.jpg" in site.files()["about.html"]
+
+
 def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(site: SiteFolder) -> None:
     mail = "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner"
     assert isinstance(site.write(mail), Changed)

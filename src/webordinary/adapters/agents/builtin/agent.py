@@ -52,7 +52,8 @@ _FORGOTTEN = "{}"
 class OpenQuestion:
     """A question that waits for its answer: the mail, the wish that was unclear, and the places to choose from.
 
-    Without a wish it asks whether the parts `aside`, which were not understood, may be left aside.
+    Without a wish it asks whether the parts `aside`, which were not understood, may be left aside, or which page the
+    mail means by a name `unknown`.
     """
 
     mail: str
@@ -61,11 +62,12 @@ class OpenQuestion:
     aside: tuple[str, ...] = ()
     question: str = ""
     repeats: int = 0
+    unknown: str = ""
 
     def session(self) -> str:
         """The question as the session of a thread keeps it."""
         told = {"mail": self.mail, "wish": self.wish, "choices": self.choices[:_MAX_CHOICES], "aside": self.aside}
-        return json.dumps({**told, "question": self.question, "repeats": self.repeats})
+        return json.dumps({**told, "question": self.question, "repeats": self.repeats, "unknown": self.unknown})
 
     def asked(self) -> Asked:
         """The question, to which an answer may come."""
@@ -86,7 +88,8 @@ class OpenQuestion:
             wish, choices = told["wish"], tuple((str(page), int(n)) for page, n in told["choices"])
             question, repeats = str(told.get("question", "")), int(told.get("repeats", 0))
             number = None if wish is None else int(wish)
-            return cls(str(told["mail"]), number, choices, tuple(map(str, told["aside"])), question, repeats)
+            aside, unknown = tuple(map(str, told["aside"])), str(told.get("unknown", ""))
+            return cls(str(told["mail"]), number, choices, aside, question, repeats, unknown)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -116,12 +119,23 @@ class OpenQuestion:
         if chosen:  # the later place of a page first: an edit moves those behind it
             places = sorted((self.choices[n - 1] for n in chosen), reverse=True)
             return [replace(wish, page=page, pick=pick) for page, pick in places]
-        said = _AROUND_ANSWER.sub("", _AROUND_ANSWER.sub("", grammar.in_english(_AROUND_ANSWER.sub("", said)))).strip()
+        said = _answer_in(said, grammar)
         if wish.get("under") and (spot := _spot(said, quotes)):
             kept = {name: text for name, text in wish.slots.items() if name not in ("under", "heading", "nth")}
             return [replace(wish, slots={**kept, **spot})]
         page = grammar.page_of(said)
         return [replace(wish, page=page)] if page else None
+
+    def on_page(self, answer: str, grammar: Grammar) -> str:
+        """The mail with the page that an answer names, for the one that the site does not have; else empty."""
+        clauses = clauses_of(Quotations().set_aside(answer), name_below=True) if self.unknown else []
+        page = grammar.page_of(_answer_in(clauses[0].text, grammar)) if len(clauses) == 1 else ""
+        mail = re.sub(rf"(?i)\b{re.escape(self.unknown)} page\b", lambda _: f"{page} page", self.mail)
+        return re.sub(rf"(?i)\b{re.escape(self.unknown)}-?seite\b", lambda _: f"Seite {page}", mail) if page else ""
+
+
+def _answer_in(said: str, grammar: Grammar) -> str:
+    return _AROUND_ANSWER.sub("", _AROUND_ANSWER.sub("", grammar.in_english(_AROUND_ANSWER.sub("", said)))).strip()
 
 
 def _spot(said: str, quotes: Quotations) -> dict[str, str]:
@@ -159,6 +173,8 @@ class BuiltinAgent:
             return Answered("All right.")
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
             return _follow_all(replace(asked, repeats=0), answered, context, token)
+        if asked is not None and (mail := asked.on_page(task.instruction, grammar)):
+            return self._run(replace(task, instruction=mail, session=""), token)
         wishes = grammar.read(task.instruction, Quotations())
         above = [] if wishes else grammar.read(task.subject, Quotations())
         if not wishes and above and (isinstance(above, list) or len(task.subject.split()) > _TOPIC_WORDS):
@@ -169,9 +185,8 @@ class BuiltinAgent:
                 return Answered(ABILITIES)
             if unknown := grammar.unknown_page(wishes.said):
                 pages = context.labels(context.draft.pages())
-                return Asked(
-                    f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
-                )
+                question = f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
+                return OpenQuestion(task.instruction, None, question=question, unknown=unknown).asked()
             about = _NO_DATES if _DATE.search(wishes.said) else ABILITIES
             said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{about}"
             rest = _without(wishes, task.instruction, grammar)
