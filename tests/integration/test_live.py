@@ -69,6 +69,17 @@ def jobs_on_live(amelia: SampleProject) -> list[str]:
     return amelia.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main..live").split()
 
 
+@pytest.mark.parametrize("then", [Command.UNDO, Command.PUBLISH])
+def test_a_yes_to_another_reply_of_a_thread_does_not_do_what_its_subject_names(
+    amelia: SampleProject, then: Command
+) -> None:
+    amelia.send(TITLE, "job-1")
+    ends = replace(amelia.deps(), agents={"builtin": EndsWith(then)})
+    amelia.send("Yes, thanks", "job-2", deps=ends, subject=f"Re: {then} that", sender="bob@example.com")
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+
+
 def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_the_public_site(
     amelia: SampleProject,
 ) -> None:

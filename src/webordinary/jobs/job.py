@@ -14,6 +14,7 @@ from webordinary.jobs.live import deploy_and_report, find_published, publish, un
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import SUBJECT_LENGTH, Workspace
 from webordinary.mail.addresses import Mailbox, conversation_in
+from webordinary.mail.confirm import ConfirmationAnswer, answer_in
 from webordinary.mail.parsing.commands import is_reply, mentions, named_change, own_words
 from webordinary.mail.parsing.small_talk import without_own_name
 from webordinary.mail.ports import AttachmentManifest, ParsedMails, RawMails, Threads
@@ -209,7 +210,9 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
     """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
         return done
-    said = f"{run.instruction.subject} {run.request} {run.instruction.wish}"  # a “yes” may answer a question about it
+    said = f"{run.request} {run.instruction.wish}"  # a “yes” may answer a question about it
+    if answer_in(run.request) is not ConfirmationAnswer.YES:  # one to another reply of a thread about it does not
+        said = f"{run.instruction.subject} {said}"
     if then not in (Command.PUBLISH, Command.UNDO) or not mentions(Command(then), said):
         return done
     if run.job.cancel_requested:  # what is public already is completed; a stopped mail begins no publication
