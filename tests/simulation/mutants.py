@@ -329,7 +329,10 @@ MUTANTS = {
     "giving up a claim that is not served": Mutant(
         _set("claims", lambda claims, _: UnknownKept(claims)), "unwritable", "begin_release", worker=_forgetting
     ),
-    "saving the thread's branch when a preview is interrupted": Mutant(None, "hasty", worker=_saving_previews),
+    # A known start makes the job look at all of main, and hides what the branch says: a lost row uncovers it.
+    "saving the thread's branch when a preview is interrupted": Mutant(
+        _set("claims", lambda claims, _: ForgottenStarts(claims)), "hasty", worker=_saving_previews
+    ),
     "looking what a stopped job has published": Mutant(
         _set("jobs", lambda jobs, durable: SettledUnseen(jobs, durable.state)), "hasty"
     ),
