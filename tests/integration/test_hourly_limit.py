@@ -11,9 +11,12 @@ import pytest
 
 from tests.harness.embedded import EmbeddedHarness, open_harness
 from webordinary.compose import background
+from webordinary.entrypoints.cli import main
+from webordinary.entrypoints.dashboard.views import attention_view
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender
+from webordinary.operations.console import Console
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -135,3 +138,23 @@ def test_a_site_and_a_domain_have_their_limits_for_all_persons_together(tmp_path
         jobs = [harness.services.jobs.get(job_id_of(email_id)) for email_id in mails]
         assert [job is not None for job in jobs] == [True, True, False]
         assert harness.services.jobs.get(job_id_of(mails[0])) is not None
+
+
+def test_a_mail_over_the_limit_is_no_strangers_and_is_done_when_the_operator_says_so(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surplus = [harness.receive() for _ in range(3)][2]
+    harness.services.events.close()
+    console = Console(harness.services)
+    groups = attention_view(console.needs_person(), ("amelia#scott", "bakery#anna"), (), NOON)
+    [group] = [one for one in groups if one.name in ("limited", "refused")]
+    assert (group.name, group.count) == ("limited", 1)
+    [need] = group.items
+    assert "over the limit of 2 mails an hour (setting hourly_mails)" in need.reason
+    assert [action.href for action in need.actions] == [f"/mails/{surplus}/retries", f"/mails/{surplus}/closings"]
+    assert main(["mails", "retry", surplus, "--data", str(harness.services.config.data)]) == 0, capsys.readouterr().err
+    harness.engine.run_ready()
+    assert refused(harness) == set()
+    job = harness.services.jobs.get(job_id_of(surplus, 1))
+    assert job
+    assert job.open

@@ -94,11 +94,15 @@ class Stopped(Interrupted):
     """The worker ends in good order: the job keeps its place and its start is given back."""
 
 
+OVER_LIMIT = "over the limit of"
+"""In the reason why a mail beyond an hourly limit was refused: its sender is no stranger."""
+
+
 class HourlyLimitReached(WebOrdinaryError):
     """A person has sent as many mails in this hour as may become work; the job is not recorded."""
 
     def __init__(self, key: object, limit: int) -> None:
-        super().__init__(f"{key} has sent more than {limit} mails within this hour (setting hourly_mails)")
+        super().__init__(f"{key} is {OVER_LIMIT} {limit} mails an hour (setting hourly_mails)")
         self.limit = limit
 
 

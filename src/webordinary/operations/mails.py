@@ -21,7 +21,7 @@ from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import Directory, UnknownMail
 from webordinary.mail.replies.answers import by_operator
 from webordinary.mail.replies.compose import compose
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import OVER_LIMIT, Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import ParsedMail
 from webordinary.model.names import ProjectUser
@@ -222,6 +222,16 @@ def drop_mail(services: Container, email_id: str, by: str) -> None:
 RETRIED = (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.ASKED, MailState.CANCELLED, MailState.CLOSED)
 
 
+def is_over_limit(mail: MailSummary) -> bool:
+    """Whether a mail was refused for an hourly limit alone: its sender may change the site."""
+    return state_of(mail) is MailState.REFUSED and OVER_LIMIT in (mail.stopped_because or "")
+
+
+def may_retry(mail: MailSummary) -> bool:
+    """Whether a mail ended undone and can be done again; what the operator does again has no hourly limit."""
+    return is_over_limit(mail) or (mail.job is not None and state_of(mail) in RETRIED)
+
+
 def agents_of(services: Container) -> tuple[str, ...]:
     """The agents that a site can be given here."""
     return tuple(one for one in AGENTS if services.config.agent_command or one not in WITH_A_PROGRAM)
@@ -234,18 +244,19 @@ def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> 
     With `agent`, its site is edited by that agent from now on.
     """
     mail = _mail(services, email_id)
-    if mail.job is None or state_of(mail) not in RETRIED:
+    if not may_retry(mail):
         raise Permanent(f"mail {email_id[:12]} is {state_of(mail)}: only one that ended without success is done again")
     if agent:
         project = services.directory.project(_project_of(mail))
         if agent not in agents_of(services) or project is None:
             raise Permanent(f"there is no agent {agent!r} here: take one of {', '.join(agents_of(services))}")
         services.directory.add_project(replace(project, agent=agent), services.clock.now())
-    _, _, redrives = mail.job.job_id.partition("-r")
+    job_id = mail.job.job_id if mail.job else ""
+    _, _, redrives = job_id.partition("-r")
     number = int(redrives or 0) + 1
     name = f"{email_id}-r{number}"
     if services.workflows.start(name, {"emailId": email_id, "redrive": number}):
-        services.events.emit(Event(EventKind.MAIL_RETRIED, email_id, mail.job.job_id, data={"by": by}))
+        services.events.emit(Event(EventKind.MAIL_RETRIED, email_id, job_id or None, data={"by": by}))
     return name
 
 
@@ -258,10 +269,30 @@ def close_mail(services: Container, email_id: str, by: str) -> None:
     services.events.emit(Event(EventKind.MAIL_CLOSED, email_id, data={"by": by}))
 
 
+def renamed(services: Container, address: str, key: ProjectUser) -> str:
+    """The short name that an address has on the site now, if it would change; empty if not.
+
+    Raises Permanent where another address has the new one: two people would share their conversations.
+    """
+    address = address.strip().lower()
+    people = [one for one in services.directory.senders() if one.key.project_id == key.project_id]
+    known = next((one.key.user_id for one in people if one.address == address), key.user_id)
+    if known == key.user_id:
+        return ""
+    if other := next((one.address for one in people if one.key == key), ""):
+        raise Permanent(f"{address} is {known} on {key.project_id}, and {key.user_id} is {other}: take another name")
+    return known
+
+
 def entitle(services: Container, address: str, key: ProjectUser, by: str) -> None:
     """From now on an address may change a site as one of its users. Idempotent."""
     if services.directory.project(key.project_id) is None:
         raise Permanent(f"there is no site {key.project_id!r}: see `webordinary project list`")
+    if known := renamed(services, address, key):
+        raise Permanent(
+            f"{address.strip()} may change {key.project_id} already, as {known}: to give another short name, run "
+            f"`webordinary project add {key.project_id} --user {key.user_id} --sender {address.strip()}`"
+        )
     services.provision(key)
     services.directory.add_sender(Sender(address.strip().lower(), key), services.clock.now())
     services.events.emit(Event(EventKind.SITE_ADDED, key=key, data={"by": by}))

@@ -37,7 +37,7 @@ from webordinary.mail.ports import (
     RawMails,
     Threads,
 )
-from webordinary.model.errors import HourlyLimitReached, Permanent
+from webordinary.model.errors import OVER_LIMIT, HourlyLimitReached, Permanent
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import QUEUED_COMMANDS, Command, Envelope, ParsedMail
@@ -227,10 +227,10 @@ class Reading:
         verdict = self.mail_deps.judge_stored(email_id, outlined.envelope, outlined.mail)
         if isinstance(verdict, Admitted):
             return {"verdict": "admitted"}
-        word = self._stopped(email_id, verdict)
+        asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mail_deps.entitlements(outlined.mail))
+        word = self._stopped(email_id, verdict, asked=asks)
         if outlined.mail.automatic or not outlined.envelope.mail_from:
             self.came_back(email_id)
-        asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mail_deps.entitlements(outlined.mail))
         return {"verdict": ASKED if asks else word}
 
     def _answers(self, email_id: str, outlined: ReadMail) -> str:
@@ -253,11 +253,12 @@ class Reading:
         # One item for all files: the mail is taken apart once.
         return {"attachments": [{"emailId": email_id}] if mail.attachment_count else []}
 
-    def _stopped(self, email_id: str, verdict: AwaitsConfirmation | Refused) -> str:
-        """It goes no further; the verdict in a word."""
+    def _stopped(self, email_id: str, verdict: AwaitsConfirmation | Refused, *, asked: bool = False) -> str:
+        """It goes no further; the verdict in a word. `asked`: its sender is to confirm it."""
         self.mail_deps.raw_mails.mark_placed(email_id, verdict)
-        kind = EventKind.MAIL_HELD if isinstance(verdict, AwaitsConfirmation) else EventKind.MAIL_REFUSED
-        self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
+        held = isinstance(verdict, AwaitsConfirmation)
+        kind, more = (EventKind.MAIL_HELD, {"asked": asked}) if held else (EventKind.MAIL_REFUSED, {})
+        self.events.emit(Event(kind, email_id, data={"reason": verdict.reason, **more}))
         return verdict.word
 
     def identify_project_user(self, payload: Payload) -> Payload:
@@ -349,7 +350,7 @@ class Reading:
         )
         for scope, limit in scopes:
             if limit and not self.mail_deps.rates.admit(scope, email_id, limit, self.now()):
-                return f"{scope}: more than {limit} mails came within this hour (settings hourly_…_mails)"
+                return f"{scope} is {OVER_LIMIT} {limit} mails an hour (settings hourly_…_mails)"
         return ""
 
     def store_attachment(self, payload: Payload) -> Payload:

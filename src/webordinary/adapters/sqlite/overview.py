@@ -210,6 +210,9 @@ SELECT email_id, max(CASE WHEN kind NOT IN ('held', 'confirm') THEN sent_at END)
        max(sent_at IS NULL AND given_up = 0) AS waits
 FROM outbox WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
 
+STOPPED_BECAUSE = """
+SELECT email_id, json_extract(data, '$.reason') AS reason FROM events
+WHERE email_id IN (SELECT value FROM json_each(:ids)) AND kind IN ('MailRefused', 'MailHeld') ORDER BY seq"""
 DEAD = "SELECT email_id, reason FROM dead_letters WHERE email_id IN (SELECT value FROM json_each(:ids))"
 
 TEXT = "SELECT record FROM parsed_mails WHERE email_id = :id"
@@ -355,6 +358,8 @@ def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSu
     for row in conn.execute(MILESTONES, ids):
         milestones[row["email_id"]][row["kind"]] = at(row["at"])
     rows = conn.execute(MAILS, ids).fetchall()
+    stopped = {"ids": json.dumps([row["email_id"] for row in rows if row["stopped"]])}
+    reasons = {row["email_id"]: row["reason"] for row in conn.execute(STOPPED_BECAUSE, stopped)}  # the last one counts
     for row in rows:
         reached = milestones[row["email_id"]]
         if "MailReleased" in reached:
@@ -375,6 +380,7 @@ def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSu
             ended=bool(row["ended"]) and not (answer and answer["waits"]),
             dead_reason=dead.get(row["email_id"]),
             stopped=row["stopped"],
+            stopped_because=reasons.get(row["email_id"]),
         )
         for row in rows
         for answer in [answers.get(row["email_id"])]

@@ -28,9 +28,9 @@ from webordinary.mail.confirm import without_token
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import JobState
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
-from webordinary.model.snapshot import Interruption, MailDetail, MailSummary, SentReply, TimelineEntry, state_of
+from webordinary.model.snapshot import Interruption, MailDetail, MailSummary, SentReply, TimelineEntry
 from webordinary.operations.console import Rehearsal
-from webordinary.operations.mails import RETRIED
+from webordinary.operations.mails import may_retry
 
 MAX_LINES = 600
 
@@ -248,7 +248,7 @@ def _actions(mail: MailSummary, *, rehearses: bool) -> tuple[ActionView, ...]:
         actions.append(ActionView("Interrupt: go on later", f"{base}/interrupts", fields=back))
     if job and job.state is not JobState.SETTLED:
         actions.append(ActionView("Cancel", f"{base}/cancellations", fields=back))
-    if state_of(mail) in RETRIED and job:
+    if may_retry(mail):
         actions.append(ActionView("Try it again", f"{base}/retries", fields=back))
     if job and job.state is JobState.SETTLED and job.command in (Command.EDIT, Command.UNDO) and not rehearses:
         actions.append(ActionView("Rehearse on copies", f"{base}/replays", fields=back))

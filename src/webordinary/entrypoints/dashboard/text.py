@@ -134,17 +134,20 @@ _TEXTS = {
     "WorkerDied": "{worker} died",
     "WorkerHung": "{worker} hung and was ended",
 }
+_NOT_ASKED = "Held; no person is asked, as its sender is not certain: it cannot be done and must be sent anew"
 _BAD = frozenset(
     {"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "ReplyBounced", "DeadLettered"}
 )
 _GOOD = frozenset({"SitePublished", "ReplySent"})
-_NOT_SAID = frozenset({"stage", "url", "flipped", *OTHER_WORKER})  # said elsewhere, or of no use to a reader
+_NOT_SAID = frozenset({"stage", "url", "flipped", "asked", *OTHER_WORKER})  # said elsewhere, or of no use to a reader
 _SHOWN_VALUES = 6
 _SHOWN_CHARACTERS = 160
 
 
 def event_text(entry: TimelineEntry) -> str:
     """What happened, as a sentence; an unknown kind is spelled out."""
+    if entry.kind == "MailHeld" and entry.data.get("asked") is False:
+        return _NOT_ASKED
     words = _TEXTS.get(entry.kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", entry.kind).capitalize()
     other = next((entry.data[name] for name in OTHER_WORKER if entry.data.get(name)), "another worker")
     worker, stage = entry.worker or "a worker", entry.data.get("stage", "edit")

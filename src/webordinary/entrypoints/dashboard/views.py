@@ -26,7 +26,7 @@ from webordinary.model.snapshot import (
     state_of,
 )
 from webordinary.operations.console import NeedsPerson
-from webordinary.operations.mails import NEEDS_PERSON
+from webordinary.operations.mails import NEEDS_PERSON, is_over_limit
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.pool.alerts import unowned_too_long
 
@@ -559,9 +559,15 @@ def attention_view(
         _group("letters", "Given up", waiting.dead_letters, given_up),
         _group("replies", "Replies that did not arrive", waiting.undelivered, lambda reply: _reply_need(reply, now)),
         _group(
+            "limited",
+            "Over the limit of mails an hour, in the last three days",
+            [mail for mail in waiting.refused if is_over_limit(mail)],
+            lambda mail: _need(mail, now, _LIMITED),
+        ),
+        _group(
             "refused",
             "Refused in the last three days: a customer with another address?",
-            waiting.refused,
+            [mail for mail in waiting.refused if not is_over_limit(mail)],
             lambda mail: _refused_need(mail, waiting.authors.get(mail.email_id, ""), tuple(keys), now),
         ),
     )
@@ -569,6 +575,7 @@ def attention_view(
 
 
 _HELD = (("They wrote it: do it", "releases", ""), ("Drop it", "drops", ""))
+_LIMITED = (("Do it now", "retries", ""), ("Close", "closings", ""))
 _UNDONE = (
     ("Answer", "answers", "Your answer, in their conversation"),
     ("Try it again", "retries", ""),
@@ -596,7 +603,9 @@ def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, st
 def _refused_need(mail: MailSummary, author: str, keys: tuple[str, ...], now: datetime) -> NeedView:
     need = _need(mail, now, [("Close", "closings", "")])
     [close] = need.actions
-    choices = ("", *keys) if len(keys) > 1 else keys  # no click gives a stranger the first site of the list
+    site = mail.recipient.partition("@")[0].partition("+")[2]
+    fitting = tuple(key for key in keys if key.startswith(f"{site}#")) or keys
+    choices = ("", *fitting) if len(fitting) > 1 else fitting  # no click gives a stranger the first site of the list
     let_in = ActionView(f"Let {author} in, and do it", f"{need.href}/admissions", primary=True, choices=choices)
     return replace(need, actions=(let_in, replace(close, primary=False)) if keys and author else (close,))
 
