@@ -16,8 +16,10 @@ from tests.harness.embedded import EmbeddedHarness, open_harness
 from tests.harness.site import open_site_harness
 from webordinary.entrypoints.cli.main import main
 from webordinary.mail.parsing.message import parse
+from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import job_id_of
 from webordinary.operations.mails import _csv_line
+from webordinary.workflow.start import start
 
 
 @dataclass
@@ -73,6 +75,23 @@ def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Ope
     assert operator.json("show", held)[0]["state"] == "held"
 
 
+def test_a_mail_held_for_a_header_with_bare_line_feeds_says_that_nobody_is_asked(operator: Operator) -> None:
+    services = operator.harness.services
+    raw = b"From: scott@example.com\nTo: edit@localhost\nSubject: Title\nMessage-ID: <a@x>\n\nundo\n"
+    delivery = Delivery(TransportKind.SMTP, "127.0.0.1", "scott@example.com", ("edit@localhost",), services.clock.now())
+    [accepted] = services.accept_mail(raw, delivery)
+    start(accepted.email_id, operator.harness.engine, services.raw_mails)
+    operator.harness.engine.run_ready()
+    services.events.close()
+    code, out, _ = operator.run("show", accepted.email_id)
+    assert code == 0
+    assert "Held; no person is asked" in out
+    assert "a bare LF" in out
+    assert "until the sender confirms" not in out
+    assert "mails release" not in out
+    assert operator.harness.replies(accepted.email_id) == []
+
+
 def test_a_released_mail_is_done_once(operator: Operator) -> None:
     held = operator.harness.receive()
     for _ in range(2):
@@ -124,6 +143,22 @@ def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_ou
         assert answer.thread_id == job.thread_id
         assert parse(answer.raw).in_reply_to == told.in_reply_to
         assert operator.ids("--needs-person") == []
+
+
+def test_a_mail_is_done_once_more_by_command_with_and_without_another_agent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_site_harness(tmp_path) as site:
+        operator = Operator(site.harness, tmp_path, capsys)
+        mail = site.mail("Could you make everything a bit more festive?").email_id
+        assert operator.json("retry", mail[:12]) == [{"mail": mail}]
+        site.harness.engine.run_ready()
+        assert site.harness.services.jobs.get(job_id_of(mail, 1))
+        other = site.mail("Could you make everything calmer?", "<other@example.com>").email_id
+        assert operator.json("retry", other[:12], "--agent", "builtin") == [{"mail": other}]
+        project = site.harness.services.directory.project("amelia")
+        assert project
+        assert project.agent == "builtin"
 
 
 def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) -> None:

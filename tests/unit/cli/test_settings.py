@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from webordinary.entrypoints.cli import main
+from webordinary.entrypoints.cli.main import parser
+from webordinary.entrypoints.cli.options import FLAGS
 
 
 def test_settings_are_shown_as_they_are_in_force_and_secrets_are_not(
@@ -35,3 +39,25 @@ def test_the_completion_is_a_script_that_bash_reads(capsys: pytest.CaptureFixtur
     script = capsys.readouterr().out
     assert "redrive" in script
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False, timeout=60).returncode == 0
+
+
+def test_no_argument_of_a_command_that_reads_the_settings_replaces_one_unasked() -> None:
+    """Settings are read from all arguments by name, so an argument of such a name is one, with its default."""
+    own = {"simulate"}  # it reads no settings
+    clashes = [
+        (" ".join(path), action.dest)
+        for path, action in _arguments(parser(), ())
+        if action.dest in FLAGS and action.default not in (None, argparse.SUPPRESS) and path[0] not in own
+    ]
+    assert clashes == []
+
+
+def _arguments(
+    command: argparse.ArgumentParser, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], argparse.Action]]:
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, part in action.choices.items():
+                yield from _arguments(part, (*path, name))
+        else:
+            yield path, action

@@ -73,7 +73,9 @@ def add_to(commands: Commands) -> None:
     interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")
     admit = add_command(parts, "admit", admit_mails, "let the author of a refused mail change a site, and do the mail")
     admit.add_argument("key", type=_key, metavar="SITE#PERSON", help="as whom, such as amelia#scott")
-    retry.add_argument("--agent", choices=AGENTS, default="", help="edit their sites by this agent from now on")
+    # Not `agent`: that is the setting, which an argument of this name would replace.
+    other = "edit their sites by this agent from now on"
+    retry.add_argument("--agent", dest="new_agent", choices=AGENTS, default="", help=other)
     for command in (release, drop, retry, admit, close, cancel, interrupt):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
@@ -154,7 +156,7 @@ def drop_mails(args: argparse.Namespace) -> int:
 
 def retry_mails(args: argparse.Namespace) -> int:
     """Start each mail's next execution."""
-    return _each(args, partial(retry_mail, agent=args.agent), "is done once more")
+    return _each(args, partial(retry_mail, agent=args.new_agent), "is done once more")
 
 
 def admit_mails(args: argparse.Namespace) -> int:
@@ -230,7 +232,9 @@ def _lines(detail: MailDetail) -> Iterator[str]:
         key = ProjectUser.parse(entry.key) if entry.key else None
         event = Event(cast("EventKind", entry.kind), None, None, key, entry.worker, entry.data)
         yield "  " + line_for(entry.seq, entry.at, event, {})
-    if state_of(mail) == "held":
+    if any(entry.kind == EventKind.MAIL_HELD and entry.data.get("asked") is False for entry in detail.timeline):
+        yield "\nit cannot be released: ask its sender to send it again"
+    elif state_of(mail) == "held":
         yield f"\nif its sender wrote it: webordinary mails release {mail.email_id[:SHORT_ID]}"
 
 
