@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -99,6 +100,12 @@ def set_role(services: Container, project_id: str, address: str, role: SenderRol
     _tell(services, project_id, by)
 
 
+def lacks_publisher(services: Container, project_id: str) -> bool:
+    """Whether a site has people, and none of them may publish it: its changes never become public by mail."""
+    people = [one for one in services.directory.senders() if one.key.project_id == project_id]
+    return bool(people) and not any(one.role.may(Command.PUBLISH) for one in people)
+
+
 def _tell(services: Container, project_id: str, by: str) -> None:
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
 
@@ -126,6 +133,8 @@ def hook_address(public_url: str, port: int, project_id: str) -> str:
 
 
 MOST_DOMAINS = 20
+_PUBLIC_NAME = re.compile(r"\.(?:[a-z]{2,63}|xn--[a-z0-9-]+)\Z")
+"""The end of a domain below a top-level domain; neither one word nor an IP address."""
 Resolve = Callable[[str], frozenset[str]]
 """The addresses of a host name; empty if it has none."""
 
@@ -144,10 +153,13 @@ def add_domain(services: Container, project_id: str, domain: str, by: str = "ope
 
 
 def look_at_domain(services: Container, project_id: str, domain: str) -> DomainFinding:
-    """Whether a domain leads to a site; changes nothing."""
-    project_of(services, project_id)
+    """Whether a domain leads to a site; changes nothing. Raises Permanent for a domain that was not added."""
+    project = project_of(services, project_id)
     if edge := services.own_domains:
         return edge.look(project_id, domain)
+    if domain not in project.domains:
+        add = f"`webordinary project domain add {project_id} {domain}`"
+        raise Permanent(f"{domain} is no domain of {project_id}: add it with {add}")
     return check_domain(domain, _site_name(services, project_id), _addresses)
 
 
@@ -186,6 +198,8 @@ def show_domain(
 
 
 def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> tuple[str, ...]:
+    if not _PUBLIC_NAME.search(domain):
+        raise Permanent(f"{domain} is no domain that visitors can reach: write it like www.example.com")
     for name in ours:
         if domain == name or domain.endswith(f".{name}"):
             raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
@@ -210,8 +224,14 @@ def dns_records(domain: str, site_name: str) -> list[str]:
 
 def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
     """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
-    found, expected = resolve(domain), resolve(site_name)
     records = tuple(dns_records(domain, site_name))
+    if site_name.endswith(".localhost"):
+        words = (
+            f"{domain} cannot lead here while this server is called localhost: first set `domain` to the server's own "
+            f"name (docs/server.md); its DNS then names that instead of {site_name}"
+        )
+        return DomainFinding(domain, False, words, records)
+    found, expected = resolve(domain), resolve(site_name)
     if found and found <= expected:
         return DomainFinding(domain, True, f"{domain} leads here", records)
     if not expected:
