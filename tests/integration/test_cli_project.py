@@ -12,8 +12,14 @@ from typing import Any
 import pytest
 
 from tests.harness.embedded import open_harness
+from webordinary.compose.embedded import open_embedded
+from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import main
+from webordinary.model.errors import Permanent
+from webordinary.model.jobs import JobOutcome, JobResult, Settlement
+from webordinary.model.names import ProjectUser
+from webordinary.operations.mails import entitle
 
 
 @pytest.fixture
@@ -142,6 +148,44 @@ def test_a_site_of_a_name_that_was_removed_says_that_it_goes_on_with_the_reposit
     assert again not in capsys.readouterr().out
 
 
+def test_a_removed_sites_repository_does_not_stand_for_another_one_that_is_named(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, bakery = tmp_path / "data", tmp_path / "bakery"
+    add(data, repo)
+    assert main(["project", "remove", "kiln", "--yes", "--data", str(data)]) == 0
+    bakery.mkdir()
+    (bakery / "index.html").write_text("<title>Bakery</title>")
+    assert add(data, bakery) == 1
+    kept = data / "origins" / "kiln.git"
+    assert f"say --repo {kept} to go on with it, or move it away to begin anew" in capsys.readouterr().err
+    main(["project", "list", "--data", str(data), "--json"])
+    assert json.loads(capsys.readouterr().out) == []
+    assert add(data, kept) == 0
+    assert main(["project", "remove", "kiln", "--yes", "--data", str(data)]) == 0
+    kept.rename(tmp_path / "away")
+    assert add(data, bakery) == 0
+    assert "Bakery" in (data / "sites/kiln/edit/current/index.html").read_text()
+
+
+def test_a_mistyped_folder_is_refused_with_the_folders_that_are_there(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(12):
+        (repo / "apps" / f"shop{number:02}").mkdir(parents=True)
+        (repo / "apps" / f"shop{number:02}" / "index.html").write_text("<title>Shop</title>")
+    subprocess.run(["git", "add", "-A"], cwd=repo, check=True)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "shops"], cwd=repo, check=True)
+    flags = ["--repo", str(repo), "--user", "ann", "--sender", "ann@example.com", "--data", str(tmp_path / "data")]
+    assert main(["project", "add", "kiln", *flags, "--folder", "apps/nope"]) == 1
+    said = capsys.readouterr().err
+    assert "has no folder apps/nope (in apps): there are apps/shop00, apps/shop01" in said
+    assert ("apps/shop09, …" in said, "shop10" in said) == (True, False)
+    assert not (tmp_path / "data" / "origins" / "kiln.git").exists()
+    assert main(["project", "add", "kiln", *flags, "--folder", "apps/shop10"]) == 0
+
+
 def test_a_site_is_shown_at_the_port_of_the_running_up_else_at_the_configured_one(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,6 +311,49 @@ def test_a_site_with_open_jobs_is_removed_only_by_force(
     assert main(["project", "remove", "amelia", "--yes", "--data", str(data)]) == 1
     assert "amelia has open jobs (amelia#scott)" in capsys.readouterr().err
     assert main(["project", "remove", "amelia", "--yes", "--force", "--data", str(data)]) == 0
+
+
+def test_a_removed_sites_idle_claims_are_released_at_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with open_harness(data) as harness:
+        harness.receive()
+        begun = harness.start_job()
+        ended = Settlement(JobOutcome.SUCCEEDED, JobResult("Done."))
+        claims, now = harness.services.pool.claims, harness.services.clock.now()
+        claims.end_and_take_next(begun, ended, now, more=False)
+        assert claims.look(begun.claim.key)
+        assert main(["project", "remove", "amelia", "--yes", "--data", str(data)]) == 0
+        assert claims.look(begun.claim.key) is None
+        assert claims.renew([begun.claim], now) == set(), "its worker loses it, and renews it no more"
+
+
+def test_nobody_gets_the_short_name_of_another_person_and_a_new_one_is_said(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    assert add(data, repo, user="ann", sender="ann@example.com") == 0
+    assert add(data, repo, user="carla", sender="carla@example.com") == 0
+    assert add(data, repo, user="carla", sender="ann@example.com") == 1
+    assert "ann@example.com is ann on kiln, and carla is carla@example.com" in capsys.readouterr().err
+    assert add(data, repo, user="anna", sender="ann@example.com") == 0
+    assert "ann@example.com was ann there: it is anna from now on" in capsys.readouterr().out
+    with open_embedded(Config(data=data)) as services:
+        for name, words in (("carla", "take another name"), ("zoe", "may change kiln already, as anna")):
+            with pytest.raises(Permanent, match=words):
+                entitle(services, "ann@example.com", ProjectUser("kiln", name), "olga")
+        entitle(services, "ann@work.example", ProjectUser("kiln", "anna"), "olga")
+        assert [str(one.key) for one in services.directory.entries("ann@example.com")] == ["kiln#anna"]
+
+
+def test_a_site_that_nobody_may_publish_is_warned_of(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, warning = tmp_path / "data", "no person may publish kiln now"
+    add(data, repo)
+    for role, warned in (("editor", True), ("publisher", False)):
+        capsys.readouterr()
+        assert main(["project", "role", "kiln", "ann@example.com", role, "--data", str(data)]) == 0
+        assert (warning in capsys.readouterr().out) is warned, role
 
 
 def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -270,8 +271,10 @@ def test_a_site_is_added_with_its_folder_and_sites_of_a_repository_lie_apart(
     subprocess.run(["git", "-C", repo, *IDENTITY, "commit", "-q", "-m", "moved"], check=True)
     subprocess.run(["git", "clone", "-q", "--bare", repo, bare], check=True)
     flags = ["--repo", str(bare), "--user", "ann", "--sender", "ann@example.com", "--data", str(data)]
-    assert main(["project", "add", "kiln", *flags, "--folder", "app"]) == 0
-    assert "There is no folder app in the site's repository" in capsys.readouterr().out
+    assert main(["project", "add", "kiln", *flags, "--folder", "app"]) == 1
+    assert "has no folder app: there are apps" in capsys.readouterr().err
+    assert main(["project", "list", "--data", str(data), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [], "nothing is kept of a mistyped folder"
     assert main(["project", "add", "kiln", *flags, "--folder", "/apps/"]) == 0
     assert "kiln#ann is ready" in capsys.readouterr().out
     assert (data / "sites/kiln/edit/current/index.html").read_text() == "<title>Kiln</title>"

@@ -38,6 +38,7 @@ from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender, existing, site_folder
 from webordinary.operations import sample
+from webordinary.operations.mails import renamed
 from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler, end_workflow
 from webordinary.pool.transitions import all_open
@@ -120,10 +121,17 @@ def onboard(
     """
     key = ProjectUser(project_id, user_id)
     origins = origins_of(services)
+    renamed(services, sender, key)
     progress("looking at its repository")
     known = services.directory.project(project_id)
-    copied = known is None and repository_left_by(services, project_id) is None
+    left = repository_left_by(services, project_id)
     address = origins.settle(project_id, repo)
+    copied = known is None and left is None
+    if left and address == str(left) and not origins.holds(project_id, repo):
+        raise Permanent(
+            f"{left} is kept from a removed site {project_id}, and lacks what is in {repo}: name another site, say "
+            f"--repo {left} to go on with it, or move it away to begin anew"
+        )
     if known and known.repo != address:
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
     project = known or Project(project_id, address, agent=services.config.agent)
@@ -139,6 +147,8 @@ def onboard(
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
         try:
             unshown = origins.check(project)
+            if folder:
+                origins.check_folder(project)
         except EmptyRepository as empty:  # the site is built after the first push, by its webhook or `rebuild`
             problem = f"{empty}."
         except WebOrdinaryError:
@@ -428,4 +438,15 @@ def remove(
     services.deprovision(project_id, leaving.keys)
     services.credentials.forget(project_id)
     services.directory.remove_project(project_id)
+    _release_claims(services, leaving.keys)
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
+
+
+def _release_claims(services: Container, keys: Sequence[ProjectUser]) -> None:
+    """A worker keeps a claim for the next mail, which never comes to a site that is gone. One with open jobs ends them
+    first."""
+    for key in keys:
+        claim = None if services.jobs.open_jobs(key, limit=1) else services.pool.claims.look(key)
+        if claim and services.pool.claims.begin_release(claim):
+            services.pool.claims.end_release(claim)
+            services.events.emit(Event(EventKind.CLAIM_RELEASED, key=key, worker=claim.worker))

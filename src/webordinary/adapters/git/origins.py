@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from webordinary.adapters.durable import make_folder, move_durably
 from webordinary.adapters.git import objects
@@ -17,8 +17,10 @@ from webordinary.adapters.git.objects import check_commit, check_sources
 from webordinary.jobs.source import SourceTree
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.projects import Project
+from webordinary.model.text import clean
 
 _OPERATOR = "operator"
+_MOST_FOLDERS, _FOLDER_CHARACTERS = 10, 80
 
 
 class Origins:
@@ -44,6 +46,31 @@ class Origins:
         if not origin.exists():
             self._copy(folder, origin)
         return str(origin)
+
+    def holds(self, project_id: str, repo: str) -> bool:
+        """Whether the copy of this name has what is committed in a folder: only then does it stand for the folder."""
+        folder = Path(repo).expanduser().resolve()
+        own = folder / ".git" if (folder / ".git").exists() else folder
+        head = Git(own, _OPERATOR).attempt("rev-parse", "--verify", "--quiet", "HEAD")
+        known = Git(self._folder / f"{project_id}.git", _OPERATOR)
+        return head.code == 0 and known.attempt("cat-file", "-e", f"{head.out.decode().strip()}^{{commit}}").code == 0
+
+    def check_folder(self, project: Project) -> None:
+        """Raise Permanent, naming folders that are there, unless main has the site's; after `check`."""
+        if not project.folder:
+            return
+        mirror = self._mirrors.git(project.project_id)
+        main, folder = f"refs/heads/{main_branch(mirror, project)}", PurePosixPath(project.folder)
+        if _is_folder(mirror, f"{main}:{folder}"):
+            return
+        near = next((one for one in folder.parents if one.name and _is_folder(mirror, f"{main}:{one}")), None)
+        listed = mirror.attempt("ls-tree", "-d", "-z", "--name-only", f"{main}:{near or ''}").out
+        found = filter(None, listed.decode(errors="replace").split("\0"))
+        names = [str(near / name) if near else name for name in found]
+        shown = ", ".join(clean(name)[:_FOLDER_CHARACTERS] for name in names[:_MOST_FOLDERS])
+        more = ", …" if len(names) > _MOST_FOLDERS else ""
+        there = f"there are {shown}{more}" if shown else "there is none at all"
+        raise Permanent(f"{project.repo} has no folder {folder}{f' (in {near})' if near else ''}: {there}")
 
     def forget_copy(self, project_id: str) -> None:
         """Remove the copy that `settle` made, so that the folder is read anew the next time."""
@@ -108,6 +135,10 @@ class Origins:
         if not git("ls-files").strip():
             raise Permanent(f"{git.tree} has no files: put a site into it, or name another folder")
         git("commit", "--quiet", "--no-verify", "--message=The site as it was when it came to WebOrdinary")
+
+
+def _is_folder(git: Git, name: str) -> bool:
+    return git.attempt("cat-file", "-t", name).out.strip() == b"tree"
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")

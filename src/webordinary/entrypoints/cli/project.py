@@ -35,6 +35,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import AGENTS, Project, Sender, SenderRole
 from webordinary.operations import onboarding, site_settings
+from webordinary.operations.mails import renamed
 from webordinary.operations.onboarding import (
     ProjectRemoval,
     SenderRemoval,
@@ -225,8 +226,10 @@ def set_role(args: argparse.Namespace) -> int:
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
         site_settings.set_role(services, args.name, args.address, SenderRole(args.role))
-    plain = {"project": args.name, "address": args.address.lower(), "role": args.role}
-    return _report(args, plain, [f"{args.address} is {args.role} on {args.name} now."])
+        lacking = site_settings.lacks_publisher(services, args.name)
+    plain = {"project": args.name, "address": args.address.lower(), "role": args.role, "lacks_publisher": lacking}
+    warning = f"  no person may publish {args.name} now: its changes stay on the edit site until one is a publisher"
+    return _report(args, plain, [f"{args.address} is {args.role} on {args.name} now.", *([warning] if lacking else [])])
 
 
 def add_domain(parts: Commands) -> None:
@@ -337,6 +340,7 @@ def add_project(args: argparse.Namespace) -> int:
         chosen = (args.agent or "", secret, args.builder or "", "operator", args.folder)
         new = services.directory.project(key.project_id) is None
         left = onboarding.repository_left_by(services, key.project_id)
+        former = renamed(services, sender, key)
         done = onboarding.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = onboarding.mailbox_of(services, sender, key.project_id)
         origin = onboarding.project_of(services, key.project_id).repo
@@ -345,11 +349,13 @@ def add_project(args: argparse.Namespace) -> int:
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
         more = {"sample_mail": first, "repository_of_before": again, "not_shown": list(done.unshown[:MAX_NAMES])}
-        more |= {"problem": done.problem}
+        more |= {"problem": done.problem, "renamed_from": former}
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     ready = "is added" if done.problem else "is ready"
     print(f"{key} {ready}: mail from {sender} to {mailbox} changes it.")
+    if former:
+        print(f"  {sender} was {former} there: it is {key.user_id} from now on; earlier conversations stay apart")
     while_up = "" if profile_of(config).is_public else " while `up` runs"
     print(f"  it is kept in {origin} and shown at {container.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
