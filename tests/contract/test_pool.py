@@ -163,7 +163,7 @@ def test_so_many_jobs_of_a_key_are_recorded_within_an_hour_and_no_more(pool: Bac
 
     for name in ("a", "b"):
         record_limited(name)
-    with pytest.raises(HourlyLimitReached, match="amelia#scott has sent more than 2 mails"):
+    with pytest.raises(HourlyLimitReached, match="amelia#scott is over the limit of 2 mails an hour"):
         record_limited("c", at=NOON + timedelta(minutes=59))
     assert pool.jobs.get("c") is None
     assert record_limited("b").job_id == "b"
