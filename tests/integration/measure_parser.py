@@ -1,6 +1,7 @@
 """Reads every hostile mail in child processes and prints, as JSON, what became of each and what it took.
 
-A program of its own: the kernel tells the largest memory of all children that a process ever had.
+Programs of their own: the kernel tells the largest memory of all children that a process ever had, and counts that of
+their parent until they run their own program. So `write DIR` makes the mails and `measure DIR` reads them.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from pathlib import Path
 
 from tests.hostile_mails import HOSTILE, mail
 from webordinary.adapters.files.parser import ProcessParser
@@ -16,10 +18,15 @@ from webordinary.mail.ports import Unparseable
 CUSTOMER = "scott@example.com"
 
 
-def main() -> None:
+def measure(folder: Path) -> None:
     start = cost_of(mail(b"status"))["seconds"]
-    measured = {name: cost_of(build(CUSTOMER)) for name, build in HOSTILE.items()}
+    measured = {name: cost_of((folder / name).read_bytes()) for name in HOSTILE}
     json.dump({"start": start, "megabytes": children().ru_maxrss / 1024, "mails": measured}, sys.stdout)
+
+
+def write_mails(folder: Path) -> None:
+    for name, build in HOSTILE.items():
+        (folder / name).write_bytes(build(CUSTOMER))
 
 
 def cost_of(raw: bytes) -> dict[str, float | str]:
@@ -43,4 +50,4 @@ def children() -> resource.struct_rusage:
 
 
 if __name__ == "__main__":
-    main()
+    {"write": write_mails, "measure": measure}[sys.argv[1]](Path(sys.argv[2]))

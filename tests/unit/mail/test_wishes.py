@@ -54,6 +54,8 @@ def test_a_standing_wish_is_read_without_greeting_and_signature(text: str, wish:
         "forget it",
         "Do you remember: we spoke",
         "remember: " + "x" * 600,
+        "remember: British spelling\n" + "bowls\n" * 30,
+        "remember: British spelling\n\n" + "Thanks!\n" * 300,
     ],
 )
 def test_a_mail_that_says_anything_else_is_for_the_agent(text: str) -> None:

@@ -194,13 +194,13 @@ def _said(text: str, subject: str) -> str:
 
 def _plainly(said: str) -> str:
     """Without a please before or after; empty if it is too long for a command."""
-    if len(said) > _LONGEST:
+    if len(said) > LONGEST_COMMAND:
         return ""
     return re.sub(r"(?i)\Aplease\s+|,?\s+please\Z", "", said.rstrip(".!?").strip())
 
 
 def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
-    if len(said) > _LONGEST:
+    if len(said) > LONGEST_COMMAND:
         return None
     clauses = clauses_of(Quotations().set_aside(said), sender_name, name_below=True)
     clauses = [clause for clause in clauses if clause.asks or not _agrees(clause.text)]
@@ -212,7 +212,7 @@ def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
     return found[0] if len(commands) == 1 else None
 
 
-_LONGEST = 2_000
+LONGEST_COMMAND = 2_000
 """Characters; a longer mail says more than a command."""
 _FIRST_WORDS = frozenset(word for language in LANGUAGES for word in language.anchors)
 

@@ -115,7 +115,6 @@ _SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "appl
 _UUENCODED = {"x-uuencode", "uuencode", "uue", "x-uue"}
 _HEADER_LINES = re.compile(rb"(?:(?:[!-9;-~]+[ \t]*:|[ \t])[^\n]*(?:\n|\Z))*+")
 _EMPTY_LINE = re.compile(rb"\r?\n")
-_REST_OF_DELIMITER = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
 _SMALL = 4096
 _TEXTS = ("text/plain", "text/html", "text/enriched", "text/richtext")
 _TEXT_TYPE = re.compile(r"\s*text/(?:plain|html)\b", re.I)
@@ -135,7 +134,6 @@ _UUENCODED_FILE = re.compile(
     rb"^begin [0-7]{3,4} ([^\r\n]{1,200})\r?\n(?:[ -`]{1,90}\r?\n)*+\r?\n?end[ \t]*(?:\r?\n|\Z)", re.M
 )
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([a-z0-9._-]{1,40})", re.I)
-_LF = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,12 +366,13 @@ class _Walk:
 
     def _delimiters(self, span: tuple[int, int], mark: bytes) -> Iterator[tuple[int, int, bool]]:
         """Of each delimiter line: where the text before it ends, where that after it begins, whether it is the last."""
-        raw, at = self._raw, span[0]
-        while (at := raw.find(mark, at, span[1])) >= 0:
-            rest = _REST_OF_DELIMITER.match(raw, at + len(mark), span[1])
-            if rest and (at == span[0] or raw[at - 1] == _LF):
-                yield at - (2 if raw[at - 2 : at] == b"\r\n" else 1), rest.end(), rest[1] is not None
-            at += len(mark)
+        raw, (start, end) = self._raw, span
+        rest = rb"(?=(--)?[ \t]*+\r?(\n|\Z))"
+        if first := re.compile(re.escape(mark) + rest).match(raw, start, end):
+            yield start, first.end(2), first[1] is not None
+        for line in re.compile(rb"\n" + re.escape(mark) + rest).finditer(raw, start, end):
+            at = line.start()
+            yield at - (raw[at - 1 : at] == b"\r"), line.end(2), line[1] is not None
 
     def _entity(self, span: tuple[int, int], default_type: str) -> _Entity:
         start, end = span

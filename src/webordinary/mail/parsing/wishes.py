@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from webordinary.mail.parsing.commands import LONGEST_COMMAND
 from webordinary.mail.parsing.small_talk import Quotations, clauses_of
 from webordinary.model.mail import Command
 from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS
@@ -38,6 +39,8 @@ _CHANGE = (
     r"|zet)\b"
 )
 _AND = r"\W*(?:(?:and|so|also|then|now|und|auch|dann|et|aussi|y|e|en|dan)\s+)*"
+# Each line and each sentence is looked at together with all that follow it.
+_MOST_LINES, _MOST_SENTENCES_BELOW = 20, 8
 _AROUND = re.compile(r"^\W+|\W+$")
 _SENTENCE = re.compile(r"[.!?;]\s+|\n(?=\W*[A-ZÄÖÜ])")
 _CHANGE_NOW = re.compile(rf"(?i){_AND}(?:{_POLITE}\W+)?{_CHANGE}")
@@ -47,6 +50,8 @@ _EVERYTHING = frozenset({"all", "everything", "alles", "tout", "todo", "tutto"})
 
 def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
     """REMEMBER or FORGET with its words; None where the mail says anything else as well."""
+    if len(text) > LONGEST_COMMAND:
+        return None
     lines = [line.strip() for line in text.strip().splitlines()]
     while lines and not _says(lines[0], sender_name):
         lines.pop(0)
@@ -56,6 +61,8 @@ def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
     words, rest = [begins["wish"]], lines[1:]
     while rest and rest[0] and _says("\n".join(rest), sender_name) and _says(rest[0], sender_name):
         words.append(rest.pop(0))
+        if len(words) > _MOST_LINES:
+            return None
     if _says("\n".join(["Thanks", *rest]), sender_name):
         return None
     wish = _without_thanks(" ".join(" ".join(words).split()), sender_name)
@@ -71,7 +78,7 @@ def _without_thanks(wish: str, sender_name: str) -> str:
     """`… no prices. Thanks, Anna` without what stands behind its last sentence that says anything."""
     quotes = Quotations()
     said = quotes.set_aside(wish)
-    ends = [end.end() for end in re.finditer(r"(?<=[.!?])\s+", said)]
+    ends = [end.end() for end in re.finditer(r"(?<=[.!?])\s+", said)][-_MOST_SENTENCES_BELOW:]
     last = next((end for end in ends if not _says(said[end:], sender_name)), len(said))
     return quotes.shown(said[:last]) if last < len(said) else wish
 
