@@ -28,7 +28,7 @@ from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.compose import compose
 from webordinary.mail.replies.languages import catalogues
 from webordinary.mail.replies.rendering import Brand
-from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 
 IMAGES = Path(__file__).parent / "images"
@@ -55,11 +55,11 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
     publish = replace(_MAIL, command=Command.PUBLISH, text="Looks great, please publish it. Thanks!")
     public = JobResult(
         "This is on your public site now.", "abc", "https://amelia.example/", pages_total=4, pages_changed=1,
-        published=("Changed the title of the homepage to “Spring Sale” (asked by you)",),
-        waiting=("Added the photo to the about page (asked by Anna)",), is_checked=True,
+        published=(ChangeLine("Changed the title of the homepage to “Spring Sale”.", "scott"),), is_public=True,
+        waiting=(ChangeLine("Added the photo to the about page.", "anna"),), is_checked=True,
         changed_pages=_DONE.changed_pages,
     )  # fmt: skip
-    undone = JobResult("Undone: Changed the title of the homepage to “Spring Sale”.", "abd", _DONE.url, published=())
+    undone = JobResult("Undone: Changed the title of the homepage to “Spring Sale”.", "abd", _DONE.url)
     question = (
         "“1,260 degrees” is in 4 places:\n1. the homepage: “…Fired at 1,260 degrees, one shelf…”\n"
         "2. the about page: “…Fired at 1,260 degrees, one shelf…”\nWhich one do you mean? "
@@ -76,7 +76,7 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "done": (_MAIL, replace(done, pictures=_pictures())),
         "done-german": (german, answers.answer_job(german, JobOutcome.SUCCEEDED, _DONE)),
         "done-flawed": (_MAIL, answers.answer_job(_MAIL, JobOutcome.SUCCEEDED, flawed, refused)),
-        "published": (publish, answers.answer_job(publish, JobOutcome.SUCCEEDED, public)),
+        "published": (publish, answers.answer_job(publish, JobOutcome.SUCCEEDED, public, reader="scott")),
         "undone": (_of(Command.UNDO), answers.answer_job(_of(Command.UNDO), JobOutcome.SUCCEEDED, undone)),
         "question": (_MAIL, _job(JobOutcome.SUCCEEDED, JobResult(question, question=question))),
         "not-understood": (_MAIL, _job(JobOutcome.FAILED, JobResult(lost, error=NOT_UNDERSTOOD))),

@@ -18,6 +18,7 @@ from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrup
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, StartedJob
 from webordinary.model.errors import ClaimLost, HourlyLimitReached, Permanent
 from webordinary.model.jobs import (
+    ChangeLine,
     DeferReason,
     Job,
     JobOutcome,
@@ -41,6 +42,10 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done", commit="abc", changed_files=("index.html",)))
+UNDONE = Settlement(JobOutcome.SUCCEEDED, JobResult(
+    "taken back", "abd", undone=ChangeLine("a title", "scott", "abc"), is_public=True,
+    published=(ChangeLine("a photo", "ann", "abe"), ChangeLine("and 2 more")), waiting=(ChangeLine("a line", ""),),
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -250,6 +255,14 @@ def test_a_job_that_never_started_can_be_settled_from_outside(pool: Backend) -> 
     queue(pool, "a")
     job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, JobOutcome.CANCELLED, NOON)
+
+
+def test_what_a_job_took_back_and_who_asked_for_what_is_kept(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.claims.end_and_take_next(claim(pool), UNDONE, NOON, more=False)
+    job = pool.jobs.get("a")
+    assert job
+    assert job.result == UNDONE.result
 
 
 def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:

@@ -36,7 +36,7 @@ from webordinary.model.errors import (
     Transient,
     WebOrdinaryError,
 )
-from webordinary.model.jobs import JobOutcome, JobResult, Settlement
+from webordinary.model.jobs import ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.projects import SenderRole
 
@@ -65,6 +65,11 @@ def public(amelia: SampleProject, name: str = "index.html") -> str:
     return amelia.page(name, Stage.PUBLIC)
 
 
+def told(lines: Sequence[ChangeLine]) -> list[tuple[str, str | None]]:
+    """What each change does, and the user who asked for it."""
+    return [(line.words, line.asked_by) for line in lines]
+
+
 def jobs_on_live(amelia: SampleProject) -> list[str]:
     return amelia.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main..live").split()
 
@@ -89,13 +94,13 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
     assert "<h1>Spring Sale</h1>" in public(amelia)
     assert "Who we are" not in public(amelia, "about.html")
     assert result.url == "http://public.amelia.localhost/"
-    assert result.published == ("Changed the title of the homepage to “Spring Sale”. (asked by you)",)
-    assert result.waiting == ("Changed the title of the about page to “Who we are”. (asked by zoe)",)
+    assert told(result.published) == [("Changed the title of the homepage to “Spring Sale”.", "scott")]
+    assert told(result.waiting) == [("Changed the title of the about page to “Who we are”.", "zoe")]
     theirs = publish(amelia, "job-4", key=ZOE, thread=OTHER_THREAD)
     assert "Who we are" in public(amelia, "about.html")
     assert "<h1>Spring Sale</h1>" in public(amelia)
     assert theirs.waiting == ()
-    assert "(asked by you)" in theirs.published[0]
+    assert theirs.published[0].asked_by == "zoe"
     amelia.check()
 
 
@@ -107,7 +112,7 @@ def test_a_yes_publishes_the_change_that_it_answers_and_nothing_that_another_per
     first = publish(amelia, "job-3", answers="job-1", sender="owner@example.com")
     assert "<h1>Spring Sale</h1>" in public(amelia)
     assert "Who we are" not in public(amelia, "about.html")
-    assert first.waiting == ("Changed the title of the about page to “Who we are”. (asked by you)",)
+    assert told(first.waiting) == [("Changed the title of the about page to “Who we are”.", "scott")]
     second = publish(amelia, "job-4", answers="job-2", sender="owner@example.com")
     assert "Who we are" in public(amelia, "about.html")
     assert second.waiting == ()
@@ -121,7 +126,7 @@ def test_a_button_that_is_pressed_again_publishes_nothing_that_another_person_sl
     amelia.send(ABOUT, "job-3")
     again = publish(amelia, "job-4", answers="job-1", sender="owner@example.com")
     assert "Who we are" not in public(amelia, "about.html")
-    assert again.waiting == ("Changed the title of the about page to “Who we are”. (asked by you)",)
+    assert told(again.waiting) == [("Changed the title of the about page to “Who we are”.", "scott")]
     publish(amelia, "job-5", answers="job-1")
     assert "Who we are" in public(amelia, "about.html"), "their own change was not slipped in"
 
@@ -146,7 +151,7 @@ def test_publish_all_brings_everything(amelia: SampleProject) -> None:
     result = publish(amelia, "job-3", "all")
     assert "<h1>Spring Sale</h1>" in public(amelia)
     assert "Who we are" in public(amelia, "about.html")
-    assert [line.rpartition(" (")[2] for line in result.published] == ["asked by zoe)", "asked by you)"]
+    assert [line.asked_by for line in result.published] == ["zoe", "scott"]
     assert amelia.git("rev-parse", "live^{tree}") == amelia.git("rev-parse", "main^{tree}")
 
 
@@ -209,7 +214,7 @@ def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everythi
     assert asked.question
     assert "publish all" in asked.question
     apart = publish(amelia, "job-4")
-    assert any("made in the repository itself" in line for line in apart.waiting)
+    assert any("made in the repository itself" in line.words for line in apart.waiting)
     publish(amelia, "job-5", "all", thread=OTHER_THREAD)
     assert "Look in" in public(amelia)
 
@@ -380,7 +385,7 @@ def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release
         publish(amelia, "job-3", deps=crashing(amelia.deps(), [0], crash_at))
     amelia.dead.add("w-1")
     result = publish(amelia, "job-3", worker="w-2", fence=11)
-    assert result.published == ("Changed the title of the homepage to “Spring Sale”. (asked by you)",)
+    assert told(result.published) == [("Changed the title of the homepage to “Spring Sale”.", "scott")]
     assert len(result.waiting) == 1
     assert jobs_on_live(amelia) == ["job-3"]
     assert len(amelia.releases.list("amelia", Stage.PUBLIC)) == 1

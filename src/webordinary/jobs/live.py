@@ -33,7 +33,6 @@ from webordinary.jobs.source import (
     Workspace,
 )
 from webordinary.mail.parsing.commands import ALL, BOTH
-from webordinary.mail.replies.answers import UNDONE
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import JobTimedOut, MachineFault, Permanent, Transient
 from webordinary.model.events import EventKind
@@ -368,7 +367,7 @@ def undo(run: JobRun, workspace: Workspace) -> Settlement:
         conflict = run.deps.workspaces.revert(workspace, chosen.change)
         if isinstance(conflict, MergeConflict):
             return report.of_undo_conflict(conflict.files)
-        change = commit_change(run, workspace, f"{UNDONE}{chosen.change.summary}", undoes=chosen.change.commit)
+        change = commit_change(run, workspace, report.words_of_undo(chosen.change.summary), undoes=chosen.change.commit)
         if isinstance(change, InvalidChange):
             return report.of_deployment(run, change)
         if change is None:

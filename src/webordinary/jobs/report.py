@@ -12,8 +12,8 @@ from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
-from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, ON_PUBLIC_SITE
-from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, Settlement
+from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, line_of
+from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment
 
 LISTED_FILES = 50
@@ -23,6 +23,7 @@ _DIGITS = 8
 _LISTED_CHANGES = 20
 NOT_ALLOWED = "not allowed on this site; see `webordinary project set --allow-host`"
 NOT_A_PUBLISHER = "the sender's role does not allow it now; see `webordinary project role`"
+ON_PUBLIC_SITE = "This is on your public site now."
 NOTHING_WAITS = "No change of this conversation waits to be published."
 NO_LONGER_PUBLIC = "Your public site does not show it any more, either."
 STILL_PUBLIC = (
@@ -177,9 +178,10 @@ def of_publication(
     match outcome:
         case PublicDeployment(release=release, brought=brought, flipped=flipped):
             url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
-            published = _lines_of(run, brought)
-            words = ON_PUBLIC_SITE if published or flipped else NOTHING_WAITS
-            result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
+            is_public = bool(brought) or flipped
+            words = ON_PUBLIC_SITE if is_public else NOTHING_WAITS
+            result = JobResult(words, release.name, url, is_public=is_public, published=lines_of(brought))
+            result = replace(result, waiting=_stays_back(outcome))
             return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
         case Entangled(others=(), files=files):
             words = (
@@ -210,9 +212,10 @@ def of_both(done: Settlement, public: Settlement) -> Settlement:
     """A change and its publication, asked for in one mail; the change stays where the publication did not work."""
     first, second = done.result, public.result
     words = first.summary if second.question else f"{first.summary}\n\n{second.summary}".strip()
-    url = second.url if second.published else first.url or second.url
+    url = second.url if second.is_public else first.url or second.url
     result = replace(first, summary=words, url=url, question=second.question, error=second.error)
-    return Settlement(JobOutcome.SUCCEEDED, replace(result, published=second.published, waiting=second.waiting))
+    result = replace(result, is_public=second.is_public, published=second.published, waiting=second.waiting)
+    return Settlement(JobOutcome.SUCCEEDED, result)
 
 
 def of_edit_alone(done: Settlement) -> Settlement:
@@ -228,36 +231,44 @@ def of_undo(
 ) -> Settlement:
     """The change is taken back on the edit site, and on the public site if it was there and can be separated."""
     settled = of_deployment(run, deployment)
+    change, customer = deployment.change, run.job.key.user_id
+    result = settled.result
+    if settled.outcome is JobOutcome.SUCCEEDED:
+        taken_back = ChangeLine(change.summary.removeprefix(_UNDONE), customer, change.undoes)
+        result = replace(result, undone=taken_back)
     if public is None:
-        return settled
+        return replace(settled, result=result)
+    is_public = isinstance(public, PublicDeployment)
     words = NOT_YOURS if isinstance(public, MayNotPublish) else STILL_PUBLIC
-    words = NO_LONGER_PUBLIC if isinstance(public, PublicDeployment) else words
-    summary = f"{settled.result.summary}\n\n{words}"
-    published = _lines_of(run, public.brought) if isinstance(public, PublicDeployment) else ()
-    return replace(settled, result=replace(settled.result, summary=summary, published=published))
+    summary = f"{result.summary}\n\n{NO_LONGER_PUBLIC if is_public else words}"
+    waiting = () if is_public else (ChangeLine(change.summary, customer, change.commit),)
+    return replace(settled, result=replace(result, summary=summary, is_public=is_public, waiting=waiting))
 
 
-def _lines_of(run: JobRun, changes: Sequence[WaitingChange]) -> tuple[str, ...]:
-    lines = tuple(f"{one.words} ({_asked_by(run, one)})" for one in changes[:_LISTED_CHANGES])
-    return lines if len(lines) == len(changes) else (*lines, f"and {len(changes) - len(lines)} more")
+_UNDONE = "Undone: "
+
+
+def words_of_undo(summary: str) -> str:
+    """What is told of a change that is taken back."""
+    return f"{_UNDONE}{summary}"
+
+
+def lines_of(changes: Sequence[WaitingChange]) -> tuple[ChangeLine, ...]:
+    """The changes for a list, bounded."""
+    lines = tuple(ChangeLine(one.words, one.customer, one.commit) for one in changes[:_LISTED_CHANGES])
+    return lines if len(lines) == len(changes) else (*lines, ChangeLine(f"and {len(changes) - len(lines)} more"))
 
 
 def _listed(run: JobRun, changes: Sequence[WaitingChange]) -> str:
-    return "\n\n".join(_lines_of(run, changes))
+    return "\n\n".join(line_of(one, run.job.key.user_id) for one in lines_of(changes))
 
 
-def _asked_by(run: JobRun, change: WaitingChange) -> str:
-    if change.customer == run.job.key.user_id:
-        return "asked by you"
-    return f"asked by {change.customer or 'another person'}"
-
-
-def _stays_back(run: JobRun, public: PublicDeployment) -> tuple[str, ...]:
-    lines = _lines_of(run, public.waiting)
+def _stays_back(public: PublicDeployment) -> tuple[ChangeLine, ...]:
+    lines = lines_of(public.waiting)
     if not public.unowned:
         return lines
     commits = "1 change" if public.unowned == 1 else f"{public.unowned} changes"
-    return (*lines, f"{commits} made in the repository itself")
+    return (*lines, ChangeLine(f"{commits} made in the repository itself"))
 
 
 def of_nothing_to_undo() -> Settlement:

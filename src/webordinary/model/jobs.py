@@ -44,6 +44,15 @@ class DeferReason(StrEnum):
     """Its customer named a date; see `JobResult.due_at`."""
 
 
+class ChangeLine(NamedTuple):
+    """A change as replies and `status` list it."""
+
+    words: str
+    asked_by: str | None = None
+    """User id; empty for a person who is not known, None for what no person of the site asked for."""
+    commit: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """What the reply is written from; small, and free of file contents."""
@@ -59,10 +68,14 @@ class JobResult:
     pictures: tuple[str, ...] = ()
     """Digests of pictures of the changed page: before, if there was one, and after."""
     cost_usd: float = 0.0
-    published: tuple[str, ...] = ()
-    """What the public site shows now, in words."""
-    waiting: tuple[str, ...] = ()
-    """What is on the edit site only, in words."""
+    undone: ChangeLine | None = None
+    """The change that was taken back."""
+    is_public: bool = False
+    """What it did has reached the public site, too."""
+    published: tuple[ChangeLine, ...] = ()
+    """What a publication brought to the public site."""
+    waiting: tuple[ChangeLine, ...] = ()
+    """What is on the edit site only; known after a publication, and of an undo that did not reach the public site."""
     pages_total: int = 0
     """Pages of the site after the change; 0: the releases before and after were not compared."""
     pages_changed: int = 0
@@ -79,21 +92,52 @@ class JobResult:
     """A style sheet or script changed: pages whose own source is the same may look different."""
     due_at: str | None = None
     """When an open job goes on, in ISO 8601: the wish is done then, or its change (`commit`) is taken back."""
+    form: int = 2
+    """How it is stored: in form 1 the words of its texts said what was undone, and who asked."""
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> JobResult:
-        """A stored result; stores turn tuples into lists, and some numbers into decimals."""
+    def read(cls, fields: Mapping[str, Any], user_id: str) -> JobResult:
+        """A stored result of this person's job; stores turn tuples into lists, and some numbers into decimals."""
+        if "form" not in fields:
+            fields = _from_form_1(fields, user_id)
         read = {name: kind(fields[name]) for name, kind in _KINDS.items() if name in fields}
         return cls(**{**fields, **read})
+
+
+def _from_form_1(fields: Mapping[str, Any], user_id: str) -> dict[str, Any]:
+    """Form 2 of a result that an earlier release stored, or a running execution still has."""
+    summary = str(fields.get("summary", ""))
+    lines = {name: [_line_of_form_1(one, user_id) for one in fields.get(name, ())] for name in ("published", "waiting")}
+    done: dict[str, Any] = {**fields, **lines, "form": 2}
+    done["is_public"] = bool(lines["published"]) or summary == "This is on your public site now."
+    if fields.get("commit") and summary.startswith("Undone: "):
+        done |= {"undone": ChangeLine(summary.removeprefix("Undone: ").partition("\n\n")[0]), "published": []}
+    return done
+
+
+def _line_of_form_1(text: str, user_id: str) -> ChangeLine:
+    words, asked, who = text.removesuffix(")").rpartition(" (asked by ")
+    known = {"you": user_id, "another person": ""}
+    return ChangeLine(words, known.get(who, who)) if asked and text.endswith(")") else ChangeLine(text)
 
 
 def _tuples(stored: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(one) for one in stored)
 
 
+def _line(stored: Iterable[Any] | None) -> ChangeLine | None:
+    return ChangeLine(*stored) if stored else None
+
+
+def _change_lines(stored: Iterable[Iterable[Any]]) -> tuple[ChangeLine, ...]:
+    return tuple(ChangeLine(*one) for one in stored)
+
+
 _KINDS: dict[str, Callable[[Any], object]] = {
-    **dict.fromkeys(("changed_files", "pictures", "published", "waiting"), tuple),
-    **dict.fromkeys(("pages_total", "pages_changed"), int),
+    **dict.fromkeys(("changed_files", "pictures"), tuple),
+    **dict.fromkeys(("published", "waiting"), _change_lines),
+    "undone": _line,
+    **dict.fromkeys(("pages_total", "pages_changed", "form"), int),
     **dict.fromkeys(("changed_pages", "checks"), _tuples),
     "cost_usd": float,
 }

@@ -37,7 +37,7 @@ from webordinary.mail.replies.compose import (
 from webordinary.mail.replies.rendering import Brand
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
-from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
+from webordinary.model.jobs import ChangeLine, DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, first_job_of, job_id_of
 from webordinary.model.projects import SenderRole
@@ -61,7 +61,6 @@ Payload = dict[str, Any]
 _MAX_REASON = 1000
 _STATUS_JOBS, _ANSWERED_WITHIN = 50, timedelta(days=14)
 """`status` reads this many settled jobs of a person, and lists questions of this age at most."""
-_YOURS = " (asked by you)"
 _WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
@@ -282,7 +281,7 @@ class Answering:
     def _ask_approver(self, job: Job | None, mail: ParsedMail, kind: str) -> None:
         """Show a change that its sender may not publish to the person who may, pictures and all."""
         project = self.mail_deps.directory.project(job.key.project_id) if job else None
-        if not job or not job.result or job.result.published or not project or not project.approver:
+        if not job or not job.result or job.result.is_public or not project or not project.approver:
             return
         to = replace(mail, sender=project.approver)
         entries = self.mail_deps.directory.entries(project.approver)
@@ -365,11 +364,11 @@ class Answering:
         if job.outcome is None or job.result is None:
             return answers.gave_up(mail)
         # Its date had come, or its agent ended with an undo.
-        taken_back = job.result.due_at or job.result.summary.startswith(answers.UNDONE)
+        taken_back = job.result.due_at or job.result.undone
         command = Command.UNDO if taken_back else job.command
         answer = answers.answer_job(
             replace(mail, command=command), job.outcome, job.result, self._refused(job.email_id, mail),
-            shows_cost=self.brand.shows_cost, role=role,
+            shows_cost=self.brand.shows_cost, role=role, reader=job.key.user_id,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mail_deps.blobs.get, job.result.pictures)))
@@ -402,7 +401,7 @@ class Answering:
         """The questions that a person has not answered, and their changes that they have not published."""
         mine, busy = self.pool.jobs.settled_jobs(key, _STATUS_JOBS), self.pool.jobs.open_jobs(key)
         asked = unanswered(mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in busy})
-        return [self._subject_of(job) for job in asked], not_published(mine)
+        return [self._subject_of(job) for job in asked], [one.words for one in not_published(mine)]
 
     def _subject_of(self, job: Job) -> str:
         mail = self.mail_deps.parsed_mails.load(job.email_id)
@@ -437,24 +436,27 @@ def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -
     return [job for job in asked if job.settled_at and job.settled_at >= since]
 
 
-def not_published(settled: Sequence[Job]) -> list[str]:
+def not_published(settled: Sequence[Job]) -> list[ChangeLine]:
     """A person's changes that wait: those that their newest publication left back, and those made since."""
-    waiting: list[str] = []
+    waiting: list[ChangeLine] = []
     for job in reversed(settled):
-        result = job.result
+        result, user_id = job.result, job.key.user_id
         if job.outcome is not JobOutcome.SUCCEEDED or result is None:
             continue
-        if result.summary.startswith(answers.UNDONE):
-            undone = result.summary.removeprefix(answers.UNDONE).partition("\n\n")[0]
-            if undone in waiting:  # its newest one: the same words may be those of an earlier change, too
-                waiting.reverse()
+        if result.undone:
+            if undone := next((one for one in reversed(waiting) if _is_same(one, result.undone)), None):
                 waiting.remove(undone)
-                waiting.reverse()
-        elif result.published or (job.command is Command.PUBLISH and not result.question):
-            waiting = [one.removesuffix(_YOURS) for one in result.waiting if one.endswith(_YOURS)]
+            waiting.extend(result.waiting)
+        elif result.is_public or (job.command is Command.PUBLISH and not result.question):
+            waiting = [one for one in result.waiting if one.asked_by == user_id]
         elif result.commit:
-            waiting.append(result.summary)
+            waiting.append(ChangeLine(result.summary.partition("\n\n")[0], user_id, result.commit))
     return waiting
+
+
+def _is_same(one: ChangeLine, other: ChangeLine) -> bool:
+    """By commit; what an earlier release stored has none, and the newest one of these words is meant."""
+    return one.commit == other.commit if one.commit and other.commit else one.words == other.words
 
 
 def _not_readable(payload: Payload) -> Answer:

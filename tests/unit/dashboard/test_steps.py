@@ -124,7 +124,7 @@ def test_undo_says_taken_back() -> None:
 )
 def test_what_reached_the_public_site_too_says_so(command: Command, label: str) -> None:
     done = settled(JobOutcome.SUCCEEDED, "c" * 40, command)
-    both = replace(done, result=JobResult("Done.", commit="c" * 40, published=("A title (asked by you)",)))
+    both = replace(done, result=JobResult("Done.", commit="c" * 40, is_public=True))
     seen = mail(both, answered_at=later(4))
     assert status_of(seen, steps_of(seen)).label == label
 

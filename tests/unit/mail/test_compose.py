@@ -43,7 +43,7 @@ from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
 from webordinary.mail.replies.rendering import Brand, as_text
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 from webordinary.model.names import job_id_of
 from webordinary.model.projects import SenderRole
@@ -129,7 +129,7 @@ def test_nobody_takes_the_edit_site_for_the_public_one() -> None:
     promoted = answer_job(parsed(command=Command.PUBLISH), JobOutcome.SUCCEEDED, public)
     assert promoted.headline == "Your public site is up to date"
     assert Link("See it on your public site", "http://amelia.localhost:8080/") in promoted.blocks
-    at_once = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(public, published=("Spring Sale (asked by you)",)))
+    at_once = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(public, is_public=True))
     assert at_once.headline == "Done and published"
     assert Link("See it on your public site", "http://amelia.localhost:8080/") in at_once.blocks
 
@@ -260,10 +260,10 @@ def test_our_own_reply_is_known_as_a_machines() -> None:
 
 def test_the_reply_to_a_publish_lists_what_went_public_and_what_did_not() -> None:
     result = JobResult(
-        "This is on your public site now.", "abc", "http://x/", published=("A title (asked by you)",),
-        waiting=("A photo (asked by bob)",),
+        "This is on your public site now.", "abc", "http://x/", is_public=True,
+        published=(ChangeLine("A title", "scott"),), waiting=(ChangeLine("A photo", "bob"),),
     )  # fmt: skip
-    answer = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, result)
+    answer = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, result, reader="scott")
     text = as_text(answer)
     assert answer.headline == "Published"
     for line in ("On your public site now", "A title (asked by you)", "Not public yet", "A photo (asked by bob)"):
@@ -277,9 +277,9 @@ def test_the_reply_to_a_publish_lists_what_went_public_and_what_did_not() -> Non
 @pytest.mark.parametrize(
     ("result", "headline"),
     [
-        (JobResult("This is on your public site now.", "abc"), "Published"),
+        (JobResult("This is on your public site now.", "abc", is_public=True), "Published"),
         (JobResult("No change of this conversation waits to be published."), "Your public site is up to date"),
-        (JobResult("No change waits.", waiting=("A photo (asked by bob)",)), "Nothing was published"),
+        (JobResult("No change waits.", waiting=(ChangeLine("A photo", "bob"),)), "Nothing was published"),
     ],
 )
 def test_a_publish_is_headed_by_what_it_did(result: JobResult, headline: str) -> None:
@@ -464,8 +464,8 @@ ANSWERS = {
     "gave up": gave_up(parsed()),
     "done": answer_job(parsed(), JobOutcome.SUCCEEDED, replace(
         DONE, summary=NO_LONGER_PUBLIC, pages_total=3, pages_changed=1, checks=FLAWS, is_restyled=True,
-        published=("Changed it. (asked by you)",), waiting=("Changed it. (asked by another person)",), preview="http://t/",
-    ), FILES),
+        published=(ChangeLine("Changed it.", "scott"),), waiting=(ChangeLine("Changed it.", ""),), preview="http://t/",
+    ), FILES, reader="scott"),
     "approval": answers.ask_approval(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), parsed()),
     "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
     "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),

@@ -19,7 +19,17 @@ from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.ports import EarlierMailFirst
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import (
+    ChangeLine,
+    Job,
+    JobOutcome,
+    JobResult,
+    JobState,
+    NewJob,
+    Requeue,
+    RequeueReason,
+    Settlement,
+)
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
@@ -328,6 +338,22 @@ def test_the_yes_of_a_person_who_only_publishes_publishes(
     assert identified(harness, steps, said)["route"] == route
 
 
+@pytest.mark.parametrize(
+    ("undone", "headline"),
+    [(None, "Done on your edit site"), (ChangeLine("The title", "scott", "a"), "Taken back on your edit site")],
+    ids=["an agent's word", "an undo"],
+)
+def test_what_was_done_is_told_by_the_result_and_not_by_its_words(
+    harness: EmbeddedHarness, steps: Mapping[str, Step], undone: ChangeLine | None, headline: str
+) -> None:
+    payload = identified(harness, steps)
+    result = JobResult("Undone: the title is as it was.", "abc", "http://edit.localhost/", undone=undone)
+    harness.settle(Settlement(JobOutcome.SUCCEEDED, result))
+    steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    [entry] = harness.replies(payload["emailId"])
+    assert headline in message_from_bytes(entry.reply.raw, policy=default).get_body(("plain",)).get_content()  # type: ignore[union-attr]
+
+
 def test_a_refused_mail_gets_no_reply(harness: EmbeddedHarness, steps: Mapping[str, Step]) -> None:
     email_id = harness.accept("Change the title", sender="stranger@example.com")
     assert steps["Reply"]({"emailId": email_id}) == {"replied": False}
@@ -341,15 +367,25 @@ def test_status_knows_what_was_undone_published_or_asked_meanwhile() -> None:
         )
         return new._replace(outcome=JobOutcome.SUCCEEDED, result=result, settled_at=NOON)
 
-    changes = [settled(n, Command.EDIT, JobResult(f"Change {n}", "c")) for n in (1, 2, 3)]
-    undone = settled(4, Command.UNDO, JobResult("Undone: Change 2\n\nYour public site does not show it.", "d"))
-    assert not_published([undone, *reversed(changes)]) == ["Change 1", "Change 3"]
-    again = settled(5, Command.EDIT, JobResult("Change 2", "c"))
-    taken_back = settled(6, Command.UNDO, JobResult("Undone: Change 2", "d"))
-    assert not_published([taken_back, again, *reversed(changes)]) == ["Change 1", "Change 2", "Change 3"]
-    left = ("Change 3 (asked by you)", "A photo (asked by bob)")
-    public = settled(5, Command.PUBLISH, JobResult("Now public", published=("Change 1",), waiting=left))
-    assert not_published([public, undone, *reversed(changes)]) == ["Change 3"]
+    def waiting(*jobs: Job) -> list[str]:
+        return [line.words for line in not_published(jobs)]
+
+    changes = [settled(n, Command.EDIT, JobResult(f"Change {n}", f"c{n}")) for n in (1, 2, 3)]
+    of_2 = ChangeLine("Change 2", "scott", "c2")
+    undone = settled(4, Command.UNDO, JobResult("Undone: Change 2\n\nNot public.", "d", undone=of_2))
+    assert waiting(undone, *reversed(changes)) == ["Change 1", "Change 3"]
+    again = settled(5, Command.EDIT, JobResult("Change 2", "c5"))
+    assert waiting(again, undone, *reversed(changes)) == ["Change 1", "Change 3", "Change 2"]
+    taken_back = settled(6, Command.UNDO, JobResult("Undone: Change 2", "d", undone=of_2))
+    assert waiting(taken_back, again, *reversed(changes)) == ["Change 1", "Change 3", "Change 2"]
+    boast = settled(6, Command.EDIT, JobResult("Undone: Change 1", "c6"))
+    assert waiting(boast, *reversed(changes)) == ["Change 1", "Change 2", "Change 3", "Undone: Change 1"]
+    still = ChangeLine("Undone: Change 0", "scott", "c7")
+    half = settled(7, Command.UNDO, JobResult("Undone", "c7", undone=ChangeLine("Change 0"), waiting=(still,)))
+    assert waiting(half, *changes[:1]) == ["Change 1", "Undone: Change 0"], "`publish all` would bring it"
+    left = (ChangeLine("Change 3", "scott"), ChangeLine("A photo", "bob"))
+    public = settled(5, Command.PUBLISH, JobResult("Now public", is_public=True, waiting=left))
+    assert waiting(public, undone, *reversed(changes)) == ["Change 3"]
     question = settled(6, Command.EDIT, JobResult("Which?", question="Which?"), "u")
     assert unanswered([question, public], NOON, set()) == [question]
     assert unanswered([question, public], NOON, {"u"}) == []

@@ -43,9 +43,10 @@ from webordinary.model.snapshot import (
 
 def job_of(row: sqlite3.Row) -> JobSummary:
     """A job, with its worker's name."""
+    key = ProjectUser.parse(row["key"])
     return JobSummary(
         job_id=row["job_id"],
-        key=ProjectUser.parse(row["key"]),
+        key=key,
         thread_id=row["thread_id"],
         command=Command(row["command"]),
         state=JobState(row["state"]),
@@ -53,7 +54,7 @@ def job_of(row: sqlite3.Row) -> JobSummary:
         interruptions=row["interruptions"],
         worker=row["worker_name"],
         outcome=JobOutcome(row["outcome"]) if row["outcome"] else None,
-        result=result_of(row["result"]),
+        result=result_of(row["result"], key),
         queued_at=at_or_none(row["queued_at"]),
         started_at=at_or_none(row["started_at"]),
         settled_at=at_or_none(row["settled_at"]),

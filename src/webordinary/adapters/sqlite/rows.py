@@ -78,9 +78,10 @@ def job_of(row: Sequence[Any]) -> Job:
         worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
         queued_at, not_before, started_at, settled_at, held, outages,
     ) = row  # fmt: skip
+    project_user = ProjectUser.parse(key)
     return Job(
         job_id,
-        ProjectUser.parse(key),
+        project_user,
         order,
         thread_order,
         thread_id,
@@ -93,7 +94,7 @@ def job_of(row: Sequence[Any]) -> Job:
         worker,
         fence,
         _OUTCOMES[outcome] if outcome else None,
-        result_of(result),
+        result_of(result, project_user),
         bool(cancel_requested),
         task_token,
         preempted_token,
@@ -149,9 +150,9 @@ def result_text(result: JobResult) -> str:
     return json_text({name: value for name, value in said if value or name == "summary"})
 
 
-def result_of(text: str | None) -> JobResult | None:
-    """A stored result."""
-    return None if text is None else JobResult.read(json.loads(text))
+def result_of(text: str | None, key: ProjectUser) -> JobResult | None:
+    """A stored result of a job of this key."""
+    return None if text is None else JobResult.read(json.loads(text), key.user_id)
 
 
 _WRITTEN: dict[type, Callable[[Any], object]] = {

@@ -303,9 +303,9 @@ def status_of(mail: MailSummary, steps: Sequence[ProgressStep]) -> StatusView:
     changed = job.result is not None and job.result.commit is not None
     if job.command is Command.UNDO and not changed:
         return StatusView("nothing to undo", "warn")
-    if job.command is Command.UNDO and job.result and job.result.published:
+    if job.command is Command.UNDO and job.result and job.result.is_public:
         return StatusView("taken back on both sites", "good")
-    if changed and job.command is Command.EDIT and job.result and job.result.published:
+    if changed and job.command is Command.EDIT and job.result and job.result.is_public:
         return StatusView("on the public site", "good")
     if job.command is not Command.EDIT:
         return StatusView(_COMMAND_DONE[job.command], "good")

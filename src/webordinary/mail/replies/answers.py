@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 
 from webordinary.mail.parsing.commands import own_words
 from webordinary.mail.parsing.wishes import plain
-from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 from webordinary.model.projects import MOST_WISHES, SenderRole
 
@@ -72,16 +72,16 @@ class Answer:
 
 def answer_job(
     mail: ParsedMail, outcome: JobOutcome, result: JobResult, refused: Sequence[RefusedAttachment] = (), *,
-    shows_cost: bool = False, role: SenderRole = SenderRole.BOTH,
+    shows_cost: bool = False, role: SenderRole = SenderRole.BOTH, reader: str = "",
 ) -> Answer:  # fmt: skip
-    """The answer to a mail whose job has settled; it offers what the sender's role allows."""
+    """The answer to a mail whose job has settled; it offers what the role allows of its reader, a user of the site."""
     notes = (*_refused(refused), *_understood(mail))
     if result.question:
         words = dict.fromkeys((result.summary, result.question))  # often one and the same
         return Answer("I need a word from you", (*map(Paragraph, words), *notes))
     match outcome:
         case JobOutcome.SUCCEEDED:
-            return _succeeded(mail, result, notes, role, shows_cost=shows_cost)
+            return _succeeded(mail, result, notes, role, reader, shows_cost=shows_cost)
         case JobOutcome.CANCELLED:
             return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
         case JobOutcome.TIMED_OUT:
@@ -95,11 +95,11 @@ def answer_job(
 
 
 def _succeeded(
-    mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], role: SenderRole, *, shows_cost: bool
+    mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], role: SenderRole, reader: str, *, shows_cost: bool
 ) -> Answer:
     blocks: list[Block] = [Paragraph(result.summary)]
     if result.url:
-        is_public = mail.command is Command.PUBLISH or (mail.command is Command.EDIT and result.published)
+        is_public = mail.command is Command.PUBLISH or (mail.command is Command.EDIT and result.is_public)
         site = "public" if is_public else "edit"
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.preview:
@@ -107,10 +107,10 @@ def _succeeded(
     if changed := _changed(result):
         blocks.append(Listing("What changed", _bounded(changed)))
     blocks += _not_touched(result)
-    if result.published and mail.command is not Command.UNDO:
-        blocks.append(Listing("On your public site now", _bounded(result.published)))
-    if result.waiting:
-        blocks.append(Listing("Not public yet", _bounded(result.waiting)))
+    if result.published:
+        blocks.append(Listing("On your public site now", _bounded(_lines(result.published, reader))))
+    if result.waiting and mail.command is not Command.UNDO:
+        blocks.append(Listing("Not public yet", _bounded(_lines(result.waiting, reader))))
         if role.may(Command.PUBLISH):
             blocks.append(Paragraph("Reply “publish all” to publish these, too."))
     if shows_cost and result.cost_usd >= SHOWN_COST_USD:
@@ -118,9 +118,21 @@ def _succeeded(
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
     actions = role.allowed(_actions(mail.command, result))
     blocks += (Paragraph(words) for command, words in _AFTER_A_CHANGE.items() if command in actions)
-    if mail.command is Command.EDIT and not (result.commit or result.published):
+    if mail.command is Command.EDIT and not (result.commit or result.is_public):
         blocks.append(Paragraph("Nothing was changed on your site."))
     return Answer(_headline(mail.command, result), (*blocks, *notes), actions=actions)
+
+
+def line_of(change: ChangeLine, reader: str) -> str:
+    """A change with the person who asked for it, for this user of the site."""
+    if change.asked_by is None:
+        return change.words
+    who = "you" if change.asked_by == reader else change.asked_by or "another person"
+    return f"{change.words} (asked by {who})"
+
+
+def _lines(changes: Sequence[ChangeLine], reader: str) -> tuple[str, ...]:
+    return tuple(line_of(one, reader) for one in changes)
 
 
 def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
@@ -138,7 +150,7 @@ def _changed(result: JobResult) -> tuple[str, ...]:
 def _actions(command: Command, result: JobResult) -> tuple[Command, ...]:
     if command is not Command.EDIT or not result.commit:
         return ()
-    return (Command.UNDO,) if result.published else (Command.PUBLISH, Command.UNDO)
+    return (Command.UNDO,) if result.is_public else (Command.PUBLISH, Command.UNDO)
 
 
 _FLAWS = {
@@ -177,9 +189,6 @@ _AFTER_A_CHANGE = {
 }
 
 
-UNDONE = "Undone: "
-"""Begins what is told of a change that was taken back."""
-ON_PUBLIC_SITE = "This is on your public site now."
 _NOTHING_PUBLISHED = {False: "Your public site is up to date", True: "Nothing was published"}
 
 
@@ -187,13 +196,12 @@ def _headline(command: Command, result: JobResult) -> str:
     """What a customer believes who reads nothing else: so it says which site is meant."""
     match command:
         case Command.PUBLISH:
-            went_live = result.published or result.summary == ON_PUBLIC_SITE
-            return "Published" if went_live else _NOTHING_PUBLISHED[bool(result.waiting)]
-        case Command.UNDO if result.published:
+            return "Published" if result.is_public else _NOTHING_PUBLISHED[bool(result.waiting)]
+        case Command.UNDO if result.is_public:
             return "Taken back on your edit site and your public site"
         case Command.UNDO:
             return "Taken back on your edit site" if result.commit else "Nothing to undo"
-        case _ if result.published:
+        case _ if result.is_public:
             return "Done and published" if result.commit else "Published"
         case _:
             return "Done on your edit site" if result.commit else "Here is my answer"

@@ -196,9 +196,10 @@ def fields_of(record: Record, keep_days: int, request: str | None = None) -> dic
 
 def record_of(fields: dict[str, Any]) -> Record:
     """An item as a job."""
+    key = ProjectUser.parse(fields["projectUserId"])
     job = Job(
         job_id=fields["jobId"],
-        key=ProjectUser.parse(fields["projectUserId"]),
+        key=key,
         order=abs(fields["order"]),
         thread_order=fields["threadOrder"],
         thread_id=fields["threadId"],
@@ -211,7 +212,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         worker=fields.get("containerId"),
         fence=fields["fence"],
         outcome=JobOutcome(fields["outcome"]) if "outcome" in fields else None,
-        result=JobResult.read(fields["result"]) if "result" in fields else None,
+        result=JobResult.read(fields["result"], key.user_id) if "result" in fields else None,
         cancel_requested=fields.get("cancelRequested", False),
         task_token=fields.get("taskToken"),
         preempted_token=fields.get("preemptedToken"),
