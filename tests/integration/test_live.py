@@ -272,12 +272,12 @@ def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(am
     amelia.send(ABOUT, "job-3")
     only_edit = amelia.send("undo", "job-4", command=Command.UNDO).result
     assert NO_LONGER_PUBLIC not in only_edit.summary
-    assert only_edit.published == ()
+    assert not only_edit.is_public
     assert jobs_on_live(amelia) == ["job-2"]
     amelia.send(ABOUT, "job-5", key=ZOE, thread=OTHER_THREAD)
     both = amelia.send("undo", "job-6", command=Command.UNDO).result
     assert both.summary.endswith(NO_LONGER_PUBLIC)
-    assert both.published
+    assert both.is_public
     assert "Spring Sale" not in amelia.page()
     assert "Spring Sale" not in public(amelia)
     assert "Who we are" not in public(amelia, "about.html")
