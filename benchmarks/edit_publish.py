@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from harness import bar, interleaved, options, report, summary, working_folder
@@ -20,23 +18,12 @@ from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import Built, SourceTree
-from webordinary.model.claims import ProjectLease
+from webordinary.model.claims import OperatorToken, ProjectLease
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests have a bucket in memory
 from tests.fakes.objects import MemoryObjects
 
 PAGE_BYTES = 4000
-
-
-class Unhurried:
-    worker, fence, job_id = "bench", 0, ""
-
-    def check(self) -> None:
-        return None
-
-    @contextmanager
-    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
-        yield
 
 
 class Site:
@@ -59,7 +46,7 @@ class Site:
         tree = SourceTree(self.source, dict(self.ids))
         began = time.perf_counter()
         staged = self.releases.stage("large", Stage.EDIT, self.count)
-        built = PlainFiles().build(tree, staged, self.releases.current("large", Stage.EDIT), Unhurried())
+        built = PlainFiles().build(tree, staged, self.releases.current("large", Stage.EDIT), OperatorToken("bench"))
         assert isinstance(built, Built)
         release = self.releases.finish("large", Stage.EDIT, staged, f"{self.count:040x}"[::-1])
         assert self.releases.activate(release, self.count)

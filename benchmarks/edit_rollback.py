@@ -17,10 +17,10 @@ from harness import bar, interleaved, options, report, summary, working_folder
 from parts.edits import Workbench
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
-from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.site_files import KEPT_RELEASES, Stage
 from webordinary.model.claims import ProjectLease
 from webordinary.model.projects import Project
+from webordinary.operations.releases import Rollback
 
 FILES = 500
 

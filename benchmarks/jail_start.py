@@ -7,8 +7,7 @@ and in a sandbox with a proxy. Unit: milliseconds per run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -16,23 +15,10 @@ from harness import interleaved, options, report, summary, working_folder
 from webordinary.adapters.processes import run
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
+from webordinary.model.claims import OperatorToken
 
 ENV: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
 WITH_PROXY = SandboxPolicy(network=Network(hosts=frozenset({"model.example"})))
-
-
-class NoHold:
-    """A job that nobody stops."""
-
-    worker, fence, job_id = "bench", 1, "job"
-
-    def check(self) -> None:
-        """It may go on."""
-
-    @contextmanager
-    def on_stop(self, stop: object) -> Iterator[None]:
-        """Never called."""
-        yield
 
 
 def bare(workspace: Path) -> float:
@@ -45,7 +31,7 @@ def bare(workspace: Path) -> float:
 def sandboxed(programs: SandboxedPrograms, workspace: Path, reach: SandboxPolicy) -> float:
     """The program in a sandbox of its own."""
     began = time.perf_counter()
-    programs.run(["true"], workspace, b"", ENV, 60, NoHold(), reach)
+    programs.run(["true"], workspace, b"", ENV, 60, OperatorToken("bench", 1, "job"), reach)
     return (time.perf_counter() - began) * 1000
 
 

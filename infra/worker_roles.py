@@ -10,7 +10,7 @@ from infra import arns, rights
 from infra.nag import accept_wildcards
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.site.objects import SESSIONS_PREFIX as SESSIONS
+from webordinary.adapters.aws.site.job_files import SESSIONS_PREFIX as SESSIONS
 
 
 def make_task_role(scope: Construct, settings: Settings) -> iam.Role:

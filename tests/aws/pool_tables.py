@@ -24,16 +24,14 @@ from webordinary.adapters.aws.pool.claim_requests import (  # noqa: E402
 )
 from webordinary.adapters.aws.pool.claim_table import ClaimTable  # noqa: E402
 from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases  # noqa: E402
-from webordinary.adapters.aws.pool.dead_letters import (  # noqa: E402
-    AwsDeadLetters,
-    AwsInterruptions,
-    AwsLedger,
-)
+from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters  # noqa: E402
 from webordinary.adapters.aws.pool.job_table import JobTable  # noqa: E402
 from webordinary.adapters.aws.pool.jobs import (  # noqa: E402
+    AwsInterruptions,
     AwsJobs,
     AwsPendingCallbacks,
 )
+from webordinary.adapters.aws.pool.ledger import AwsLedger  # noqa: E402
 from webordinary.adapters.aws.pool.queues import (  # noqa: E402
     AwsInterrupts,
     Queues,

@@ -21,8 +21,8 @@ from tests.aws.lambdas import until
 from tests.extras import needs_extra
 from tests.harness.cloud import MAILBOX, SHORT_LEASE, CloudHarness, CloudWriter, Nobody, answer, opened, written
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.aws.mail.mails import ses_id_of
-from webordinary.adapters.aws.mail.ses import Reception, as_received
 from webordinary.compose.aws import AwsContainer
 from webordinary.compose.lambdas import acknowledgements
 from webordinary.mail.auth import envelopes_of

@@ -17,7 +17,7 @@ import boto3
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws.site.credentials import GitSecrets
 from webordinary.adapters.git.credentials import CredentialKind
-from webordinary.compose.aws_credentials import FRESH_SECONDS, FetchedCredentials
+from webordinary.compose.aws_worker import FRESH_SECONDS, FetchedCredentials
 from webordinary.model.errors import Permanent
 
 REPO, TOKEN = "https://git.example.com/kiln.git", "t0ken-of-kiln"

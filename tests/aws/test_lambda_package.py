@@ -23,9 +23,9 @@ from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.functions import FUNCTIONS, SMALL_MB
 from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
+from webordinary.adapters.aws.mail.emulated import Reception, as_received, new_ses_id
 from webordinary.adapters.aws.mail.mails import MailItems
 from webordinary.adapters.aws.mail.outbox import AwsOutbox
-from webordinary.adapters.aws.mail.ses import Reception, as_received, new_ses_id
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.adapters.aws.provision.deployment import provision_all

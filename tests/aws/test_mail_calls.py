@@ -20,12 +20,9 @@ from tests.unit.lambdas.harness import LambdaHarness  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
+from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
 from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates, AwsIntake  # noqa: E402
-from webordinary.adapters.aws.mail.ses import (  # noqa: E402
-    Reception,
-    SesTransport,
-    as_received,
-)
+from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import SesVerdicts  # noqa: E402
 from webordinary.mail.outbox import PromptOutbox  # noqa: E402

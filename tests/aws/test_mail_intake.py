@@ -16,6 +16,7 @@ from tests.aws.mail_tables import MailTables  # noqa: E402
 from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
+from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
 from webordinary.adapters.aws.mail.mails import (  # noqa: E402
     NOTE_DAYS,
     UNNOTED_AFTER,
@@ -24,7 +25,6 @@ from webordinary.adapters.aws.mail.mails import (  # noqa: E402
     MailItems,
     ses_id_of,
 )
-from webordinary.adapters.aws.mail.ses import Reception, as_received  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import (  # noqa: E402
     Admitted,

@@ -21,7 +21,6 @@ from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.sqlite.database import MemoryDatabase  # noqa: E402
-from webordinary.jobs.rollback import Rollback  # noqa: E402
 from webordinary.jobs.site_files import (  # noqa: E402
     Stage,
     manifest_of,
@@ -30,6 +29,7 @@ from webordinary.model.claims import ProjectLease  # noqa: E402
 from webordinary.model.errors import ClaimLost, Permanent, Transient  # noqa: E402
 from webordinary.model.mail import Command  # noqa: E402
 from webordinary.model.projects import Project  # noqa: E402
+from webordinary.operations.releases import Rollback  # noqa: E402
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 OLD = {"index.html": "old home", "about.html": "about", "site.css": "old style"}

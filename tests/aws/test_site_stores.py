@@ -19,11 +19,8 @@ from webordinary.adapters.agents.session_store import (  # noqa: E402
     SessionStore,
 )
 from webordinary.adapters.aws.clients import Clients  # noqa: E402
-from webordinary.adapters.aws.site import objects  # noqa: E402
-from webordinary.adapters.aws.site.objects import (  # noqa: E402
-    S3BuildLogs,
-    S3SessionFiles,
-)
+from webordinary.adapters.aws.site import job_files  # noqa: E402
+from webordinary.adapters.aws.site.job_files import S3BuildLogs, S3SessionFiles  # noqa: E402
 from webordinary.jobs.ports import AgentTask  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
 
@@ -69,7 +66,7 @@ def test_a_session_that_grew_too_large_starts_afresh(
 ) -> None:
     mine = homes(clients, bucket, tmp_path)
     use(mine, transcript="hello")
-    monkeypatch.setattr(objects, "MOST_SESSION_BYTES", 100)
+    monkeypatch.setattr(job_files, "MOST_SESSION_BYTES", 100)
     assert use(mine) == (SessionRecord("claude"), {})
 
 
@@ -101,7 +98,7 @@ def test_builds_of_a_job_are_read_one_after_another(clients: Clients, bucket: st
 def test_a_build_log_is_bounded_and_its_end_is_what_matters(
     clients: Clients, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "LOG_BYTES", 10)
+    monkeypatch.setattr(job_files, "LOG_BYTES", 10)
     logs = S3BuildLogs(clients.s3, bucket, lambda: datetime.now(UTC))
     logs.add("job-1", "x" * 50 + "the reason")
     assert logs.of("job-1") == "the reason"

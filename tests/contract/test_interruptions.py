@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.dead_letters import SqliteInterruptions
+from webordinary.adapters.sqlite.jobs import SqliteInterruptions
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.dead_letters import SqliteLedger
+from webordinary.adapters.sqlite.ledger import SqliteLedger
 from webordinary.jobs.ports import Ledger as Spending
 from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import Command

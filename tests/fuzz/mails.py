@@ -13,7 +13,7 @@ from email.parser import BytesHeaderParser
 from tests.fuzz.mutator import Mutator
 from tests.hostile_mails import mail, of_parts
 from tests.unit.mail.letters import JPEG, NOON, PNG, multipart, raw_mail
-from webordinary.adapters.aws.mail.ses import Reception, as_received
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.files.parser import ParserLimits
 from webordinary.adapters.records import mail_from_json, mail_to_json
 from webordinary.mail.addresses import Mailbox, is_address

@@ -24,7 +24,7 @@ from tests.unit.lambdas.harness import recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
 from webordinary.adapters.aws.functions import FUNCTIONS
-from webordinary.adapters.aws.mail.ses import put_emulated_mail
+from webordinary.adapters.aws.mail.emulated import put_emulated_mail
 from webordinary.adapters.aws.pool.step_functions import ensure_state_machine
 from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,

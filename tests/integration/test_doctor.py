@@ -18,8 +18,7 @@ from tests.harness.embedded import open_harness
 from webordinary.compose.checks import checks_of
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.model.checks import Check, Verdict, good
-from webordinary.operations.doctor import run_checks
+from webordinary.model.checks import Check, Verdict, good, run_checks
 
 PORTS = ("--port", "0", "--preview-port", "0", "--smtp-port", "0")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.intake import EDIT, SCOTT, IntakeHarness, letter, now, open_intake
-from webordinary.adapters.mailboxes import password_source
+from webordinary.adapters.passwords import password_source
 from webordinary.entrypoints import http_intake, http_server
 from webordinary.entrypoints.http_intake import MAX_CONNECTIONS, PushIntake, PushServer, PushSettings, signature_of
 from webordinary.entrypoints.running import bound

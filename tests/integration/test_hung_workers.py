@@ -17,7 +17,7 @@ from webordinary.adapters.files.liveness import LockFiles
 from webordinary.adapters.files.system import GAVE_UP
 from webordinary.config import Config
 from webordinary.entrypoints.supervisor import Child, Supervisor
-from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
+from webordinary.services.upkeep import LOOK_SECONDS, HungWorkers, silence_allowed
 
 SILENCE_SECONDS = 180.0
 WORKER = """

@@ -20,7 +20,8 @@ import pytest
 
 from tests.harness.intake import SCOTT, IntakeHarness, letter, now, open_intake
 from tests.integration.dovecot import PASSWORD, TOKEN, USER, Dovecot, running_dovecot
-from webordinary.adapters.mailboxes import KEYWORD, ImapSettings, password_source
+from webordinary.adapters.mailboxes import KEYWORD, ImapSettings
+from webordinary.adapters.passwords import password_source
 from webordinary.compose.background import mail_readers
 from webordinary.compose.checks import checks_of
 from webordinary.compose.embedded import open_embedded

@@ -21,7 +21,6 @@ from webordinary.jobs import live
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, NOTHING_WAITS, STILL_PUBLIC
-from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, manifest_of, release_name
 from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
@@ -39,6 +38,7 @@ from webordinary.model.errors import (
 from webordinary.model.jobs import ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.projects import SenderRole
+from webordinary.operations.releases import Rollback
 
 pytestmark = pytest.mark.needs("git")
 TITLE = "change the homepage title to Spring Sale"

@@ -17,10 +17,9 @@ from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main
-from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
-from webordinary.model.claims import CancelToken
+from webordinary.model.claims import CancelToken, OperatorToken
 from webordinary.model.errors import MustWait
 from webordinary.model.jobs import JobOutcome
 

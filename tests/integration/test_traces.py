@@ -20,7 +20,8 @@ from webordinary.entrypoints.http_server import HttpServer
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
-from webordinary.model.snapshot import LoggedEvent, spans_of
+from webordinary.model.snapshot import LoggedEvent
+from webordinary.model.traces import spans_of
 from webordinary.services.mail_duties import TraceExporter
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -15,9 +15,9 @@ from tests.simulation.process import EPOCH, Port, Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.scenario import PEOPLE
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
-from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterruptions, SqliteInterrupts, SqliteJobs
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.snapshot import TraceSpan
+from webordinary.model.traces import TraceSpan
 
 TIMEOUT_SECONDS = 10
 

@@ -19,6 +19,7 @@ from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients, config_of, connect, translated
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
+from webordinary.adapters.aws.mail.emulated import put_emulated_mail
 from webordinary.adapters.aws.mail.mails import (
     AwsAttachmentManifest,
     AwsConfirmations,
@@ -30,14 +31,15 @@ from webordinary.adapters.aws.mail.mails import (
     ses_id_of,
 )
 from webordinary.adapters.aws.mail.outbox import AwsOutbox, AwsUndelivered
-from webordinary.adapters.aws.mail.ses import SesTransport, put_emulated_mail
+from webordinary.adapters.aws.mail.ses import SesTransport
 from webordinary.adapters.aws.overview import AwsOverview, WorkflowSteps
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, ReconcilerProgress, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
 from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases
-from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters, AwsInterruptions, AwsLedger
+from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
 from webordinary.adapters.aws.pool.job_table import JobTable, ToldOf, no_events
-from webordinary.adapters.aws.pool.jobs import AwsJobs, AwsPendingCallbacks
+from webordinary.adapters.aws.pool.jobs import AwsInterruptions, AwsJobs, AwsPendingCallbacks
+from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, AwsOutputs, Queues, QueueUrls, SqsNotifier
 from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunctionsCallbacks, StepFunctionsEndings
@@ -70,13 +72,14 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_sts import STSClient
 
+    from webordinary.adapters.aws.blobs import FetchedFiles
     from webordinary.adapters.aws.site.credentials import Broker
-    from webordinary.adapters.aws.site.objects import FetchedFiles, S3BuildLogs, S3SessionFiles
+    from webordinary.adapters.aws.site.job_files import S3BuildLogs, S3SessionFiles
     from webordinary.adapters.aws.site.own_domains import TenantDomains
     from webordinary.adapters.aws.site.releases import S3Releases, ShownCopies
     from webordinary.adapters.files.liveness import LockFiles
     from webordinary.adapters.git import GitHistory
-    from webordinary.compose.aws_credentials import FetchedCredentials
+    from webordinary.compose.aws_worker import FetchedCredentials
     from webordinary.compose.emulated_events import EmulatedEvents
     from webordinary.operations.mails import ScannedMails
     from webordinary.operations.ports import EventLog
@@ -203,7 +206,7 @@ class AwsContainer:
     def _emulated_events(self) -> EmulatedEvents | None:
         if not self.config.aws_endpoint:
             return None
-        from webordinary.compose.emulated_events import (  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.compose.emulated_events import (  # noqa: PLC0415 - an emulator only
             emulated_events,
             has_emulated_events,
         )
@@ -426,13 +429,13 @@ class AwsContainer:
 
     @cached_property
     def build_logs(self) -> S3BuildLogs:
-        from webordinary.adapters.aws.site.objects import S3BuildLogs  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.job_files import S3BuildLogs  # noqa: PLC0415 - a lambda starts without it
 
         return S3BuildLogs(self.clients.s3, self.store_bucket, self.clock.now)
 
     @cached_property
     def session_files(self) -> S3SessionFiles:
-        from webordinary.adapters.aws.site.objects import S3SessionFiles  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.job_files import S3SessionFiles  # noqa: PLC0415 - a lambda starts without it
 
         return S3SessionFiles(self._s3_of, self.store_bucket)
 
@@ -445,7 +448,7 @@ class AwsContainer:
     @cached_property
     def credentials(self) -> FetchedCredentials:
         from webordinary.adapters.aws.site.credentials import GitSecrets, rights_of  # noqa: PLC0415 - a lambda starts without it
-        from webordinary.compose.aws_credentials import FetchedCredentials  # noqa: PLC0415
+        from webordinary.compose.aws_worker import FetchedCredentials  # noqa: PLC0415
 
         config, endpoint = self.config, self.endpoint
         own = (self._session or boto3.Session()).client(
@@ -457,7 +460,7 @@ class AwsContainer:
 
     @cached_property
     def _attachments(self) -> FetchedFiles:
-        from webordinary.adapters.aws.site.objects import FetchedFiles  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.blobs import FetchedFiles  # noqa: PLC0415 - a lambda starts without it
 
         return FetchedFiles(self.blobs, self._scratch / ".attachments")
 
@@ -492,7 +495,7 @@ class AwsContainer:
         create_key_queues(self.clients, key)
 
     def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
-        from webordinary.adapters.aws.site.objects import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.job_files import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
 
         if (edge := self.own_domains) and (project := self.directory.project(project_id)):
             for domain in project.domains:

@@ -23,10 +23,9 @@ from webordinary.compose.aws import AwsContainer, open_aws, state_machine_arn
 from webordinary.compose.checks import projects_checks
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
-from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
+from webordinary.model.checks import Check, CheckResult, CheckRun, Verdict, broken, doubtful, good, run_checks
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.snapshot import MailState, state_of
-from webordinary.operations.doctor import CheckRun, run_checks
 from webordinary.operations.ports import OwnDomains
 
 MOST_KEYS = 100

@@ -31,7 +31,7 @@ from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
 from webordinary.services.mail_duties import Acknowledgements, CallbackDelivery, MissingWorkflows, TraceExporter
 from webordinary.services.mail_intake import MailReader
-from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
+from webordinary.services.upkeep import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.answering import Uptime
 from webordinary.workflow.definition import REPEATABLE, embedded
 from webordinary.workflow.start import BrokenExecution, start_missing

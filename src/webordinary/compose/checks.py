@@ -26,11 +26,10 @@ from webordinary.compose.sandbox import why_no_sandbox
 from webordinary.config import Config
 from webordinary.mail.addresses import ascii_address
 from webordinary.mail.dmarc import Dns, DnsFailed, dmarc_record, is_strict, organisation
-from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
+from webordinary.model.checks import Check, CheckResult, CheckRun, Verdict, broken, doubtful, good, run_checks
 from webordinary.model.errors import Transient, WebOrdinaryError
 from webordinary.model.projects import Project
 from webordinary.operations import onboarding, sample
-from webordinary.operations.doctor import CheckRun, run_checks
 from webordinary.operations.onboarding import origins_of
 
 MOST_PROJECTS = 50

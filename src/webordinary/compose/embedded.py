@@ -38,10 +38,11 @@ from webordinary.adapters.git import Credentials, GitHistory
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases, SqliteWorkers
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions, SqliteLedger
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics, SqliteSamples
 from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterruptions, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.ledger import SqliteLedger
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,

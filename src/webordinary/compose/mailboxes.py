@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from webordinary.adapters.mailboxes import ImapSettings, Password, password_source
+from webordinary.adapters.mailboxes import ImapSettings
+from webordinary.adapters.passwords import Password, password_source
 from webordinary.compose.container import Container
 from webordinary.config import Config
 from webordinary.services.mail_intake import Intake

@@ -44,9 +44,8 @@ from webordinary.adapters.aws.provision.shapes import keys_with_queues
 from webordinary.compose.aws import open_aws
 from webordinary.compose.aws_checks import account_checks, client_of
 from webordinary.config import Config, variable_of
-from webordinary.model.checks import Verdict
+from webordinary.model.checks import CheckRun, Verdict, run_checks
 from webordinary.operations import onboarding, sample
-from webordinary.operations.doctor import CheckRun, run_checks
 
 ERROR_PAGE = b"<!doctype html><meta charset=utf-8><title>Not found</title><h1>There is no such page</h1>\n"
 LOOKED_AT = ("operator", "hosted_zone", "capacity", "nat", "receipt_rules")

@@ -11,7 +11,6 @@ from functools import partial
 from webordinary.compose.container import Container, Runnable, site_url
 from webordinary.compose.mailboxes import intake_of, oidc_secret, push_secret
 from webordinary.config import Config
-from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
@@ -24,8 +23,9 @@ from webordinary.model.errors import Permanent
 from webordinary.operations import onboarding, sample
 from webordinary.operations.console import Console
 from webordinary.operations.mails import SenderQuestions
-from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
+from webordinary.pool.metrics import exposition
 from webordinary.services.loop import Loop
+from webordinary.services.upkeep import LOOK_SECONDS, HungWorkers, silence_allowed
 from webordinary.workflow.start import start
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -172,3 +172,20 @@ class CancelToken(Protocol):
 
     def on_stop(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         """While the block runs, call `stop` (from another thread) as soon as the job must end."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorToken:
+    """The cancel token of an operator: no claim, no job, never cancelled."""
+
+    worker: str
+    fence: int = 0
+    job_id: str = ""
+
+    def check(self) -> None:
+        """Never raises."""
+
+    @contextmanager
+    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Never calls `stop`."""
+        yield

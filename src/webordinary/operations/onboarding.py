@@ -27,11 +27,10 @@ from webordinary.compose.sandbox import builders_of, sandbox_of
 from webordinary.jobs.deploy import LEASE_WAIT_SECONDS
 from webordinary.jobs.edit import choose_builder
 from webordinary.jobs.ports import Builder, Releases
-from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
-from webordinary.model.claims import ProjectLease
+from webordinary.model.claims import OperatorToken, ProjectLease
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement

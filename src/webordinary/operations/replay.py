@@ -15,11 +15,10 @@ from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.compose.container import Container
 from webordinary.compose.worker import instructions_of, site_kit
 from webordinary.jobs.job import SiteJobs
-from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.run import JobDeps, NoLogs, NoSessions
 from webordinary.mail.replies.answers import answer_job
 from webordinary.mail.replies.rendering import as_text
-from webordinary.model.claims import Claim, ClaimStatus, StartedJob
+from webordinary.model.claims import Claim, ClaimStatus, OperatorToken, StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event
 from webordinary.model.jobs import Job, Settlement

@@ -12,7 +12,7 @@ from webordinary.mail.ports import RawMails
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
-from webordinary.model.snapshot import SpanExporter, spans_of
+from webordinary.model.traces import SpanExporter, spans_of
 from webordinary.pool.ports import Jobs, Pool
 from webordinary.pool.reconciler import deliver_pending_callbacks
 from webordinary.workflow.answering import Answering

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.tables import DashboardTables
-from webordinary.entrypoints.dashboard.hosts import DashboardHost, Destination, Hosts, SiteHost, SitePort
+from webordinary.entrypoints.dashboard.sites import DashboardHost, Destination, Hosts, SiteHost, SitePort
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.model.projects import Project

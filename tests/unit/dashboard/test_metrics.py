@@ -11,11 +11,10 @@ from starlette.testclient import TestClient
 
 from tests.unit.dashboard.tables import NOON, DashboardTables, lively
 from webordinary.adapters.sqlite.events import SqliteLevels, SqliteMetrics
-from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.jobs import JobState
 from webordinary.model.snapshot import Levels, UnclaimedQueue
-from webordinary.pool.metrics import CountedEvent, MetricsRecorder, MetricsState
+from webordinary.pool.metrics import CountedEvent, MetricsRecorder, MetricsState, exposition
 
 LEVELS = Levels(
     UnclaimedQueue(2, NOON - timedelta(seconds=8)),

@@ -9,7 +9,8 @@ from starlette.testclient import TestClient
 
 from tests.unit.dashboard.conftest import PAGE
 from tests.unit.dashboard.tables import AMELIA_SCOTT, PIXEL, DashboardTables, lively
-from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.jobs import SqliteInterruptions
 from webordinary.entrypoints.dashboard.pages import PAGE_SIZE
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.jobs import NewJob

@@ -31,7 +31,6 @@ from webordinary.jobs.deploy import EditDeployment, SiteDeployer
 from webordinary.jobs.edit import deploy_edit
 from webordinary.jobs.page_checks import Flawed
 from webordinary.jobs.ports import no_check
-from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import (
@@ -42,7 +41,7 @@ from webordinary.jobs.source import (
     SourceTree,
     Workspace,
 )
-from webordinary.model.claims import CancelToken, ProjectLease
+from webordinary.model.claims import CancelToken, OperatorToken, ProjectLease
 from webordinary.model.errors import ClaimLost, Interrupted, MustWait
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import ProjectUser

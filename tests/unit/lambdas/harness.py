@@ -22,14 +22,14 @@ from tests.fakes.parser import InProcessParser
 from tests.harness.pool_records import PoolRecords
 from tests.harness.stores import TemporaryRawMails
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
-from webordinary.adapters.aws.mail.ses import Reception, as_received
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.aws.names import raw_bucket
 from webordinary.adapters.files.wake import EngineCallbacks
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import MemoryDatabase
-from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterruptions, SqliteInterrupts, SqliteJobs
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.lambdas.harness import DONE, FIRST_MAIL, NOON, SCOTT, LambdaHarness, recorded
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.mail.ses import Reception, as_received
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.mail.write import CustomerMail, write_mail
 
 SECOND = "raw/p3vrnil0e2ic28trm7dfhrc2v0clambda4nbp0g2"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.mail.letters import NOON, SCOTT, raw_mail
-from webordinary.adapters.aws.mail.ses import Reception, as_received
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import (
     MAX_RECIPIENTS,

@@ -8,7 +8,7 @@ import pytest
 
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.events import SqliteSamples
-from webordinary.entrypoints.dashboard.charts import charts_of
+from webordinary.entrypoints.dashboard.pool_view import charts_of
 from webordinary.pool.metrics import BUCKETS, KEPT, SAMPLE_SECONDS, Sample, quantile, spans
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Jobs and the callbacks they owe, in SQLite."""
+"""Jobs, the callbacks they owe, and the audit of their interruptions, in SQLite."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.errors import HourlyLimitReached, Permanent
 from webordinary.model.jobs import Job, JobState, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import Interruption
 from webordinary.pool.transitions import enqueued, excused, hour_of, stopped
 
 # A job's order is the id of its row, also after it moved to the tail: no counter is written, and none is used twice.
@@ -327,3 +328,51 @@ class SqliteOutages:
             for before, after in cut_off:
                 save_changes(conn, before, after)
         return sum(after is not before for before, after in cut_off)
+
+
+INTERRUPTED = """
+INSERT INTO interruptions (email_id, job_id, worker, times, reason, new_thread_id, at)
+VALUES (:email_id, :job_id, :worker, :times, :reason, :new_thread_id, :now)
+ON CONFLICT (job_id, times) DO NOTHING"""
+
+INTERRUPTIONS = """
+SELECT * FROM interruptions WHERE :email_id = '' OR email_id = :email_id ORDER BY interruption_id DESC LIMIT :limit"""
+
+FORGET_INTERRUPTIONS = "DELETE FROM interruptions WHERE at < ?"
+
+
+class SqliteInterruptions:
+    """What was interrupted, as rows."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
+        """Write down a job's last interruption, unless it is written down."""
+        fields = {
+            "new_thread_id": new_thread_id,
+            "email_id": job.email_id,
+            "job_id": job.job_id,
+            "worker": job.worker or "",
+            "times": job.interruptions,
+            "reason": reason,
+            "now": now.timestamp(),
+        }
+        with self._db.write() as conn:
+            conn.execute(INTERRUPTED, fields)
+
+    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
+        """The newest first, of all mails or of one."""
+        with self._db.read() as conn:
+            rows = conn.execute(INTERRUPTIONS, {"email_id": email_id, "limit": limit}).fetchall()
+        return [
+            Interruption(
+                row["email_id"], row["job_id"], row["worker"], row["reason"], row["new_thread_id"], at(row["at"])
+            )
+            for row in rows
+        ]
+
+    def forget(self, before: datetime) -> int:
+        """Delete what is past its retention."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET_INTERRUPTIONS, (before.timestamp(),)).rowcount

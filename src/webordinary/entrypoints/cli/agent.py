@@ -7,8 +7,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from webordinary.config import Config
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
 from webordinary.jobs.ports import Agent, AgentLimits, AgentTask, Answered, Asked, Changed, NotUnderstood
+from webordinary.model.claims import OperatorToken
 
 PAGE = "<!doctype html>\n<title>Trial</title>\n<main>\n<h1>Before</h1>\n</main>\n"
 WISH = "Set the heading of the homepage to “It works”."
@@ -36,25 +37,13 @@ class AgentTestResult:
     seconds: float
 
 
-class Unbound:
-    """A CancelToken that never cancels: the operator has Ctrl-C."""
-
-    worker, fence, job_id = "agent-test", 0, "agent-test"
-
-    def check(self) -> None:
-        """Never raises."""
-
-    @contextmanager
-    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Never calls `stop`."""
-        yield
-
-
 def run_trial(
     name: str, agent: Agent, site: Path, limits: AgentLimits, tell: Callable[[str], None], seconds: Callable[[], float]
 ) -> AgentTestResult:
     """Run the agent on the page; its own failures come through with their words."""
-    result = agent.run(AgentTask(WISH, site, limits=limits, tell=tell), Unbound())
+    result = agent.run(
+        AgentTask(WISH, site, limits=limits, tell=tell), OperatorToken("agent-test", job_id="agent-test")
+    )
     ok = isinstance(result, Changed) and WANTED in (site / "index.html").read_text(encoding="utf-8")
     match result:
         case Changed(summary=words):

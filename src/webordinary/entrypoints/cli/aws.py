@@ -28,8 +28,7 @@ from webordinary.entrypoints.cli.options import (
 )
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, find_program, line_of_check, print_json, run_program
 from webordinary.entrypoints.cli.send import TEXT
-from webordinary.model.checks import Verdict
-from webordinary.operations.doctor import CheckRun
+from webordinary.model.checks import CheckRun, Verdict
 
 LOOK_SECONDS, EMULATED_LOOK_SECONDS, MOST_SECONDS = 5.0, 0.5, 86_400
 

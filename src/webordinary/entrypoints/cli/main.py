@@ -46,7 +46,7 @@ COMMANDS = {
     "restore": "backup:add_restore",
     "recover": "backup:add_recover",
     "upgrade-check": "backup:add_upgrade_check",
-    "doctor": "doctor:add_to",
+    "doctor": "service:add_doctor",
     "service": "service:add_to",
     "config": "service:add_config",
     "completion": "service:add_completion",

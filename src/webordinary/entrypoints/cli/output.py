@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TextIO
 
 from webordinary.entrypoints.dashboard.text import details_of, event_text
+from webordinary.model.checks import CheckRun
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.snapshot import TimelineEntry, with_names
-from webordinary.operations.doctor import CheckRun
 
 
 class Exit(IntEnum):

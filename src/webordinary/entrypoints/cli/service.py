@@ -1,4 +1,4 @@
-"""`webordinary service`: run `up` as a systemd service with a user of its own. Its settings, and completion."""
+"""Commands of the installation: `service` (systemd), `doctor`, `config` and `completion`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import pwd
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
+from webordinary.compose.checks import run_doctor
 from webordinary.config import NAMES, SECRETS
+from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, line_of_check, print_json, table
+from webordinary.model.checks import CheckRun, Verdict
 
 UNIT_FILE = Path("/etc/systemd/system/webordinary.service")
 DATA = Path("/var/lib/webordinary")
@@ -168,3 +173,25 @@ def complete(args: argparse.Namespace) -> int:
 
     print(shtab.complete(parser(), args.shell))
     return Exit.OK
+
+
+def add_doctor(commands: Commands) -> None:
+    parser = add_command(commands, "doctor", examine, "look at everything that must be in order, and say what to mend")
+    add_settings(parser, (name for name in FLAGS if name != "data"))
+
+
+def examine(args: argparse.Namespace) -> int:
+    """Print a line per check; exit code 1 if one fails."""
+    config = load_config(args)
+    up = running.running(config.data) is not None
+    looks: list[CheckRun] = []
+    for look in run_doctor(running.as_it_runs(config), running=up):
+        looks.append(look)
+        if not args.json:
+            print(line_of_check(look), flush=True)
+    counts = Counter(look.finding.verdict for look in looks)
+    if args.json:
+        print_json([{"check": look.name, **asdict(look.finding)} for look in looks])
+    else:
+        print(f"\n{counts[Verdict.OK]} in order, {counts[Verdict.WARN]} to know of, {counts[Verdict.FAIL]} to mend")
+    return Exit.FAILED if counts[Verdict.FAIL] else Exit.OK

@@ -23,7 +23,7 @@ from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.mails import BY_OPERATOR
 from webordinary.operations.pool import drain_worker, release_claim
 from webordinary.operations.ports import WorkerRegistry
-from webordinary.services.hung_workers import silence_allowed
+from webordinary.services.upkeep import silence_allowed
 
 MAX_CLAIMS = 1000
 Problem = tuple[str, Exit]

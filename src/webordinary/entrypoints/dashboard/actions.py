@@ -13,9 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from webordinary.config import setting_of
-from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
 from webordinary.entrypoints.dashboard.login import own_path, read_fields
-from webordinary.entrypoints.dashboard.pool_view import pool_view
+from webordinary.entrypoints.dashboard.pool_view import SPANS, charts_of, pool_view
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
 from webordinary.entrypoints.dashboard.views import SiteLine, attention_view, mail_list_view, page_links, site_line

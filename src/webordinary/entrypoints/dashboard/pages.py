@@ -17,11 +17,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from webordinary.entrypoints.dashboard import mail_view, views
-from webordinary.entrypoints.dashboard.hosts import SiteHost, site_address, split_host
 from webordinary.entrypoints.dashboard.mail_view import DiffView, diff_view
-from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
-from webordinary.entrypoints.dashboard.sites import CHOOSER
+from webordinary.entrypoints.dashboard.sites import CHOOSER, SiteHost, site_address, split_host
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.confirm import without_token
@@ -29,6 +27,7 @@ from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Attachment
 from webordinary.model.snapshot import MailDetail, TimelineEntry
 from webordinary.operations.ports import Overview
+from webordinary.pool.metrics import MEDIA_TYPE
 
 PAGE_SIZE = 25
 IN_FLIGHT = 50

@@ -1,14 +1,16 @@
-"""View model of the pool's page: workers with their slots, claims, queues by age."""
+"""View model of the pool's page: workers with their slots, claims, queues by age, and charts drawn as SVG."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment
 from webordinary.entrypoints.dashboard.views import ActionView
 from webordinary.model.snapshot import ClaimSummary, PoolSnapshot, QueueSummary, WorkerSummary
+from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, quantile
 
 _BACK = (("back", "/pool"),)
 
@@ -128,3 +130,148 @@ def _claim(claim: ClaimSummary, now: datetime) -> ClaimRow:
 def _queue(queue: QueueSummary, now: datetime) -> QueueRow:
     since = moment(queue.waiting_since, now) if queue.waiting_since else None
     return QueueRow(str(queue.key), queue.preparing, queue.queued, queue.running, since, queue.owner or "")
+
+
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 170, 52, 12, 24
+SPANS = {"24h": (SAMPLE_SECONDS, 144), "30d": (6 * 3600, 120)}
+"""Seconds of a bar, and bars, by what the page calls it."""
+TICKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line or one kind of bar: an SVG path with its name."""
+
+    name: str
+    tone: str
+    path: str
+    filled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """A chart; `words` says the same for those who do not see it."""
+
+    name: str
+    title: str
+    top: str
+    middle: str
+    series: tuple[Series, ...]
+    ticks: tuple[tuple[int, str], ...]
+    words: str
+
+
+Value = Callable[[PoolSpan], float]
+
+
+def charts_of(spans: Sequence[PoolSpan]) -> tuple[ChartView, ...]:
+    """Depth, time to claim, latency, outcomes and costs."""
+    outcomes = ("succeeded", "good"), ("cancelled", ""), ("timed_out", "warn"), ("dead", "bad")
+    return (
+        _bars(spans, "waiting", "Jobs that wait, at most", str, [("waiting", "busy", lambda one: one.waiting)]),
+        _lines(spans, "claim", "Time to claim", lambda one: one.claims),
+        _lines(spans, "latency", "Queued to done", lambda one: one.latencies),
+        _bars(
+            spans, "outcomes", "Jobs by outcome", str,
+            [(name.replace("_", " "), tone, _outcome(name)) for name, tone in outcomes],
+        ),
+        _bars(spans, "cost", "Costs of agents", _dollars, [("dollars", "warn", lambda one: one.usd)]),
+    )  # fmt: skip
+
+
+def _outcome(name: str) -> Value:
+    return lambda one: one.outcomes.get(name, 0)
+
+
+def _dollars(value: float) -> str:
+    return f"${value:.2f}"
+
+
+def _seconds(value: float) -> str:
+    return duration(timedelta(seconds=value))
+
+
+def _bars(
+    spans: Sequence[PoolSpan],
+    name: str,
+    title: str,
+    unit: Callable[[float], str],
+    kinds: Sequence[tuple[str, str, Value]],
+) -> ChartView:
+    """Bars, one kind upon the other."""
+    totals = [sum(value(one) for _, _, value in kinds) for one in spans]
+    most = _round_up(max(totals, default=0.0), whole=unit is str)
+    wide = (WIDTH - LEFT) / max(1, len(spans))
+    stacked, series = [0.0] * len(spans), []
+    for label, tone, value in kinds:
+        path = ""
+        for number, one in enumerate(spans):
+            if height := value(one):
+                x, low = LEFT + number * wide, _y(stacked[number], most)
+                stacked[number] += height
+                path += f"M{x:.1f} {low:.1f}V{_y(stacked[number], most):.1f}h{max(wide - 0.6, 0.6):.1f}V{low:.1f}z"
+        series.append(Series(label, tone, path, filled=True))
+    each = ", ".join(f"{label} {_said(unit, sum(value(one) for one in spans))}" for label, _, value in kinds)
+    words = f"{title}: {_said(unit, max(totals, default=0.0))} at most in one bar"
+    return ChartView(
+        name, title, _said(unit, most), _said(unit, most / 2), tuple(series), _ticks(spans),
+        f"{words}; {each} in all." if name in ("outcomes", "cost") else f"{words}.",
+    )  # fmt: skip
+
+
+def _said(unit: Callable[[float], str], value: float) -> str:
+    return f"{value:,.6g}" if unit is str else unit(value)
+
+
+def _lines(spans: Sequence[PoolSpan], name: str, title: str, of: Callable[[PoolSpan], Sequence[int]]) -> ChartView:
+    """The median and the slowest twentieth; a gap where nothing happened."""
+    shares = (("half of them under", "busy", 0.5), ("95 of 100 under", "warn", 0.95))
+    values = {share: [quantile(of(one), share) if sum(of(one)) else None for one in spans] for _, _, share in shares}
+    most = _round_up(max((v for row in values.values() for v in row if v is not None), default=0.0))
+    wide = (WIDTH - LEFT) / max(1, len(spans))
+    series = tuple(Series(label, tone, _line(values[share], most, wide), filled=False) for label, tone, share in shares)
+    together = [sum(counts) for counts in zip(*(of(one) for one in spans if of(one)), strict=True)]
+    said = ", ".join(f"{label} {_seconds(quantile(together, share))}" for label, _, share in shares)
+    words = f"{title}: {said}." if sum(together) else f"{title}: nothing yet."
+    return ChartView(name, title, _seconds(most), _seconds(most / 2), series, _ticks(spans), words)
+
+
+def _line(values: Sequence[float | None], most: float, wide: float) -> str:
+    path, drawing = "", False
+    for number, value in enumerate(values):
+        if value is None:
+            drawing = False
+            continue
+        x, y = LEFT + (number + 0.5) * wide, _y(value, most)
+        path += (
+            f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}" if drawing else f"M{x - 1.5:.1f} {y:.1f}L{x + 1.5:.1f} {y:.1f}"
+        )
+        drawing = True
+    return path
+
+
+def _y(value: float, most: float) -> float:
+    return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * value / most
+
+
+def _round_up(value: float, *, whole: bool = False) -> float:
+    """The next round number above: where the scale ends."""
+    if value <= 0:
+        return 2.0 if whole else 1.0
+    size = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.001
+    while size * 10 < value:
+        size *= 10
+    found = next(step * size for step in (1, 2, 4, 5, 10) if step * size >= value)
+    return max(found, 2.0) if whole else found
+
+
+def _ticks(spans: Sequence[PoolSpan]) -> tuple[tuple[int, str], ...]:
+    if not spans:
+        return ()
+    step, wide = max(1, len(spans) // TICKS), (WIDTH - LEFT) / len(spans)
+    long = spans[-1].at - spans[0].at > 2 * 86_400
+    return tuple(
+        (round(LEFT + number * wide), f"{at.day} {at:%b}" if long else f"{at:%H:%M}")
+        for number in range(0, len(spans), step)
+        for at in [datetime.fromtimestamp(spans[number].at, UTC).astimezone()]
+    )

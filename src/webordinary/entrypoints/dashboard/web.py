@@ -24,11 +24,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.actions import ActionPages
-from webordinary.entrypoints.dashboard.hosts import DashboardHost, Destination, Hosts, split_host
 from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages, Stream
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
-from webordinary.entrypoints.dashboard.sites import Sites
+from webordinary.entrypoints.dashboard.sites import DashboardHost, Destination, Hosts, Sites, split_host
 from webordinary.entrypoints.dashboard.write import WritePages
 from webordinary.entrypoints.http_server import HttpServer
 

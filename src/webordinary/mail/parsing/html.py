@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webordinary.mail.parsing.reply_text import Line, introduces, may_introduce
+from webordinary.mail.parsing.reply_lines import Line, introduces, may_introduce
 
 MAX_HTML = 1_000_000
 MAX_TAGS = 50_000

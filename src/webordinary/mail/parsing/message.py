@@ -14,7 +14,8 @@ from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, 
 from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines, says_more
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
 from webordinary.mail.parsing.phrases import any_of
-from webordinary.mail.parsing.reply_text import Line, reply_text
+from webordinary.mail.parsing.reply_lines import Line
+from webordinary.mail.parsing.reply_text import reply_text
 from webordinary.mail.parsing.wishes import wish_in
 from webordinary.model.mail import Command, ParsedMail
 from webordinary.model.text import clean

@@ -1,21 +1,17 @@
-"""Dead letters in DynamoDB: one partition of numbered letters, and a mark with each mail so that it dies once.
-
-Also the ledger of agents' costs: sums by day and thread, and by job, which expire after COSTS_KEPT_SECONDS.
-"""
+"""Dead letters in DynamoDB: one partition of numbered letters, and a mark with each mail so that it dies once."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, delete, epoch, moment, put, update
-from webordinary.model.errors import Permanent, Transient
-from webordinary.model.jobs import DeadLetter, Job
-from webordinary.model.snapshot import Interruption, Spent
+from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, delete, moment, put, update
+from webordinary.model.errors import Transient
+from webordinary.model.jobs import DeadLetter
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
@@ -133,123 +129,3 @@ def _mark(email_id: str, redrives: int, reason: str) -> dict[str, object]:
     """The same mail with the same reason after as many redrives has the same mark."""
     digest = hashlib.sha256(reason.encode()).hexdigest()[:32]
     return {"emailId": email_id, "part": f"dead#{redrives:06d}#{digest}"}
-
-
-RETENTION_SECONDS = 30 * 24 * 3600
-
-
-_MOST_OF_MAIL = 100
-"""A job is interrupted three times at most, and a mail redriven by hand."""
-
-
-class AwsInterruptions:
-    """What was interrupted, as items."""
-
-    def __init__(self, dynamo: Dynamo, table: str = names.INTERRUPTIONS) -> None:
-        self._dynamo, self._table = dynamo, table
-
-    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
-        """Write down a job's last interruption, unless it is written down."""
-        fields = {
-            "newThreadId": new_thread_id,
-            "messageId": job.email_id,
-            "recordId": f"{job.job_id}#{job.interruptions}",
-            "jobId": job.job_id,
-            "threadId": job.thread_id,
-            "projectUserId": str(job.key),
-            "interruptedContainer": job.worker,
-            "reason": reason,
-            "timestamp": moment(now),
-            "expiresAt": epoch(now, RETENTION_SECONDS),
-        }
-        first = put(self._table, fields, "attribute_not_exists(#recordId)")
-        self._dynamo.write(f"recording that job {job.job_id} was interrupted", first)
-
-    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
-        """The newest first, of one mail: the table has no order over all mails."""
-        if not email_id:
-            raise Permanent("on AWS interruptions are kept by mail: name one, as `webordinary status --json` shows it")
-        found = self._dynamo.query(
-            "reading interruptions", self._table, "#messageId = :mail", {"mail": email_id}, _MOST_OF_MAIL
-        )
-        entries = [
-            Interruption(
-                email_id,
-                item["jobId"],
-                item.get("interruptedContainer") or "",
-                item["reason"],
-                item.get("newThreadId") or "",
-                at(item["timestamp"]),
-            )
-            for item in found
-        ]
-        return sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]
-
-
-COSTS_KEPT_SECONDS = 400 * 24 * 3600
-
-ADD_TO_THREAD = "SET #projectId = :project, #threadId = :thread, #expiresAt = :expires ADD #usd :usd, #jobs :jobs"
-ADD_TO_JOB = "SET #expiresAt = :expires ADD #usd :usd"
-OF_DAY = "#day = :day"
-OF_PROJECT = "#day = :day AND begins_with(#part, :project)"
-_MOST_THREADS = 10_000
-
-
-class AwsLedger:
-    """Every run of an agent that cost something, added up as it is written: a lost answer is not counted twice."""
-
-    def __init__(
-        self,
-        dynamo: Dynamo,
-        table: str = names.COSTS,
-        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
-    ) -> None:
-        self._dynamo, self._table, self._today = dynamo, table, today
-
-    def spend(self, job: Job, usd: float, now: datetime) -> None:
-        """Write down what one run of an agent cost."""
-        project, expires = job.key.project_id, epoch(now, COSTS_KEPT_SECONDS)
-        of_thread = {"day": now.date().isoformat(), "part": f"{project}#{job.thread_id}"}
-        named: Fields = {"project": project, "thread": job.thread_id, "jobs": {job.job_id}}
-        writes = [
-            update(self._table, of_thread, ADD_TO_THREAD, usd=usd, expires=expires, **named),
-            update(self._table, _of_job(job.job_id), ADD_TO_JOB, usd=usd, expires=expires),
-        ]
-        self._dynamo.transact(f"job {job.job_id}: writing down its cost", writes, str(uuid.uuid4()))
-
-    def on_day(self, project_id: str, day: date) -> float:
-        """What a project cost on a day."""
-        return float(sum(fields["usd"] for fields in self._on_day(project_id, day, _MOST_THREADS)))
-
-    def of_job(self, job_id: str) -> float:
-        """What a job cost, all its runs together."""
-        fields = self._dynamo.get(f"job {job_id}: reading its cost", (self._table, _of_job(job_id)))
-        return float(fields["usd"]) if fields else 0.0
-
-    def listing(self, project_id: str | None, since: date, limit: int = 1000) -> Sequence[Spent]:
-        """By day, project and thread, the newest first."""
-        spent: list[Spent] = []
-        for day in _days_back(self._today(), since):
-            found = [_spent_of(fields) for fields in self._on_day(project_id, day, _MOST_THREADS)]
-            spent += sorted(found, key=lambda one: (one.project_id, -one.usd))
-            if len(spent) >= limit:
-                break
-        return spent[:limit]
-
-    def _on_day(self, project_id: str | None, day: date, limit: int) -> list[Fields]:
-        values = {"day": day.isoformat(), **({"project": f"{project_id}#"} if project_id else {})}
-        where = OF_PROJECT if project_id else OF_DAY
-        return self._dynamo.query(f"reading the costs of {day}", self._table, where, values, limit)
-
-
-def _of_job(job_id: str) -> Fields:
-    return {"day": f"job#{job_id}", "part": "-"}
-
-
-def _days_back(last: date, first: date) -> Iterator[date]:
-    for days in range((last - first).days + 1):
-        yield last - timedelta(days=days)
-
-
-def _spent_of(fields: Fields) -> Spent:
-    return Spent(fields["projectId"], fields["day"], fields["threadId"], len(fields["jobs"]), float(fields["usd"]))

@@ -1,13 +1,14 @@
-"""Jobs in DynamoDB."""
+"""Jobs, and the audit of their interruptions, in DynamoDB."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, moment, put, update
+from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, epoch, moment, put, update
 from webordinary.adapters.aws.pool.job_table import (
     CALLBACK_PENDING,
     NEW,
@@ -23,10 +24,15 @@ from webordinary.adapters.aws.pool.job_table import (
     pointer_of,
     record_of,
 )
-from webordinary.model.errors import HourlyLimitReached, Transient
+from webordinary.model.errors import HourlyLimitReached, Permanent, Transient
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import Interruption
 from webordinary.pool.transitions import all_open, hour_of, stopped
+
+if TYPE_CHECKING:
+    pass
+
 
 IS_IT = "#jobId = :job"
 ENQUEUE = "SET #state = :queued, #queuedAt = :now ADD #revision :one"
@@ -246,3 +252,53 @@ class AwsPendingCallbacks:
             return True
         write = put(self._table.name, fields_of(after, self._table.keep_days), UNCHANGED, revision=record.revision)
         return not isinstance(self._dynamo.write(what, write), ConditionFailed)
+
+
+RETENTION_SECONDS = 30 * 24 * 3600
+
+_MOST_OF_MAIL = 100
+"""A job is interrupted three times at most, and a mail redriven by hand."""
+
+
+class AwsInterruptions:
+    """What was interrupted, as items."""
+
+    def __init__(self, dynamo: Dynamo, table: str = names.INTERRUPTIONS) -> None:
+        self._dynamo, self._table = dynamo, table
+
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
+        """Write down a job's last interruption, unless it is written down."""
+        fields = {
+            "newThreadId": new_thread_id,
+            "messageId": job.email_id,
+            "recordId": f"{job.job_id}#{job.interruptions}",
+            "jobId": job.job_id,
+            "threadId": job.thread_id,
+            "projectUserId": str(job.key),
+            "interruptedContainer": job.worker,
+            "reason": reason,
+            "timestamp": moment(now),
+            "expiresAt": epoch(now, RETENTION_SECONDS),
+        }
+        first = put(self._table, fields, "attribute_not_exists(#recordId)")
+        self._dynamo.write(f"recording that job {job.job_id} was interrupted", first)
+
+    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
+        """The newest first, of one mail: the table has no order over all mails."""
+        if not email_id:
+            raise Permanent("on AWS interruptions are kept by mail: name one, as `webordinary status --json` shows it")
+        found = self._dynamo.query(
+            "reading interruptions", self._table, "#messageId = :mail", {"mail": email_id}, _MOST_OF_MAIL
+        )
+        entries = [
+            Interruption(
+                email_id,
+                item["jobId"],
+                item.get("interruptedContainer") or "",
+                item["reason"],
+                item.get("newThreadId") or "",
+                at(item["timestamp"]),
+            )
+            for item in found
+        ]
+        return sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]

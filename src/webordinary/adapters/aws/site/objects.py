@@ -1,32 +1,20 @@
-"""S3Objects: a site in a folder of a bucket. The manifest is moved by ETag, and versions name what was replaced.
-
-Also the other objects of workers: build logs, one bounded object per build; agents' sessions; copies of attachments.
-Old ones expire by a rule of the bucket.
-"""
+"""S3Objects: a site in a folder of a bucket. The manifest is moved by ETag, and versions name what was replaced."""
 
 from __future__ import annotations
 
-import logging
 import os
-import re
-import secrets
-import shutil
 import stat
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from webordinary.adapters.aws.blobs import S3Blobs
 from webordinary.adapters.aws.clients import code_of, translated
 from webordinary.adapters.aws.site.deploy import Origin, StoredManifest, StoredObject, Upload
-from webordinary.adapters.durable import disk_errors
 from webordinary.jobs.site_files import FOLDER
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -204,121 +192,3 @@ def _opened(file: Path) -> IO[bytes]:
         os.close(descriptor)
         raise Permanent(f"{file.name} is not a plain file: it is not published")
     return open(descriptor, "rb")  # noqa: PTH123  of a descriptor
-
-
-LOGS_PREFIX = "build-logs"
-LOG_BYTES = 400_000
-MOST_BUILDS = 20
-_JOB = re.compile(r"[A-Za-z0-9-]{1,80}")
-_log = logging.getLogger(__name__)
-
-
-class S3BuildLogs:
-    """`build-logs/{job}/{time}-{random}.log`; a job that is tried again builds again."""
-
-    def __init__(self, s3: S3Client, bucket: str, now: Callable[[], datetime]) -> None:
-        self._s3, self._bucket, self._now = s3, bucket, now
-
-    def add(self, job_id: str, text: str) -> None:
-        """Keep it; never fails its caller, as a site may be published without it."""
-        key = f"{LOGS_PREFIX}/{job_id}/{self._now():%Y%m%d%H%M%S%f}-{secrets.token_hex(4)}.log"
-        try:
-            with translated(f"keeping the build log of {job_id}"):
-                self._s3.put_object(
-                    Bucket=self._bucket,
-                    Key=key,
-                    Body=text.encode(errors="replace")[-LOG_BYTES:],
-                    ContentType="text/plain; charset=utf-8",
-                )
-        except (Transient, Permanent) as problem:
-            _log.warning("%s", problem)
-
-    def of(self, job_id: str) -> str:
-        """All that was said, in the order of the builds, as far as it fits; empty if nothing was."""
-        if not _JOB.fullmatch(job_id):
-            return ""
-        with translated(f"reading the build logs of {job_id}"):
-            listed = self._s3.list_objects_v2(
-                Bucket=self._bucket, Prefix=f"{LOGS_PREFIX}/{job_id}/", MaxKeys=MOST_BUILDS
-            ).get("Contents", [])
-            parts = [self._s3.get_object(Bucket=self._bucket, Key=each["Key"])["Body"].read() for each in listed]
-        return b"".join(parts)[:LOG_BYTES].decode(errors="replace")
-
-
-SESSIONS_PREFIX = "sessions"
-MOST_SESSION_BYTES = 80_000_000
-"""An archive of the largest session there may be, with its own overhead."""
-
-
-class S3SessionFiles:
-    """See SessionFiles: `sessions/{project}/{thread}.tar`, with the client that may act for the project."""
-
-    def __init__(self, s3_of: Callable[[str], S3Client], bucket: str) -> None:
-        self._s3_of, self._bucket = s3_of, bucket
-
-    def fetch(self, project_id: str, thread_id: str, folder: Path) -> Path | None:
-        key, copy = session_key(project_id, thread_id), folder / "session.tar"
-        with translated(f"fetching the agent's session of thread {thread_id}"):
-            try:
-                found = self._s3_of(project_id).get_object(Bucket=self._bucket, Key=key)
-            except ClientError as problem:
-                if code_of(problem) in ("NoSuchKey", "AccessDenied"):  # S3 tells only those who may list
-                    return None
-                raise
-            with found["Body"] as body, disk_errors(copy), copy.open("wb") as file:
-                if found["ContentLength"] > MOST_SESSION_BYTES:
-                    _log.warning("%s is too large for an agent's session; the thread starts afresh", key)
-                    return None
-                shutil.copyfileobj(body, file)
-        return copy
-
-    def keep(self, project_id: str, thread_id: str, archive: Path) -> None:
-        with translated(f"keeping the agent's session of thread {thread_id}"), archive.open("rb") as body:
-            self._s3_of(project_id).put_object(
-                Bucket=self._bucket,
-                Key=session_key(project_id, thread_id),
-                Body=body,
-                ContentType="application/x-tar",
-            )
-
-    def drop(self, project_id: str, thread_id: str) -> None:
-        with translated(f"dropping the agent's session of thread {thread_id}"):
-            self._s3_of(project_id).delete_object(Bucket=self._bucket, Key=session_key(project_id, thread_id))
-
-
-def session_key(project_id: str, thread_id: str) -> str:
-    """Below its project, so that a project's own credentials reach it and no other."""
-    return f"{SESSIONS_PREFIX}/{project_id}/{thread_id}.tar"
-
-
-MOST_COPIES = 500
-
-
-class FetchedFiles:
-    """Copies by digest, made again where they are gone; the oldest go when there are many."""
-
-    def __init__(self, blobs: S3Blobs, folder: Path, most_files: int = MOST_COPIES) -> None:
-        self._blobs, self._folder, self._most_files = blobs, folder, most_files
-        self._guard = threading.Lock()
-        shutil.rmtree(folder, ignore_errors=True)
-
-    def path(self, digest: str) -> Path:
-        """Where the bytes of a digest are, for as long as a job takes."""
-        path = self._folder / digest
-        with disk_errors(path):
-            if path.exists():
-                path.touch()
-                return path
-            content = self._blobs.get(digest)
-            self._folder.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{threading.get_ident()}")
-            partial.write_bytes(content)
-            partial.rename(path)
-            self._drop_oldest()
-        return path
-
-    def _drop_oldest(self) -> None:
-        with self._guard:
-            kept = sorted(os.scandir(self._folder), key=lambda entry: entry.stat().st_mtime, reverse=True)
-            for old in kept[self._most_files :]:
-                Path(old.path).unlink(missing_ok=True)
