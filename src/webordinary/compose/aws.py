@@ -50,7 +50,7 @@ from webordinary.adapters.aws.provision.shapes import (
     remove_objects,
     remove_versions,
 )
-from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.files.system import SystemClock, addresses_of
 from webordinary.compose.container import AcceptedMail, BackendProfile, Runnable, profile_of
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
@@ -408,6 +408,8 @@ class AwsContainer:
         return S3Releases(
             self._s3_of, self._store_of, self._previews_in, copies, self.clock.now, self.config.releases_kept
         )
+
+    addresses_of = staticmethod(addresses_of)
 
     @cached_property
     def own_domains(self) -> TenantDomains | None:

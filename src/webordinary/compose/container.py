@@ -193,6 +193,9 @@ class Container(Protocol):
     def own_domains(self) -> OwnDomains | None:
         """None where visitors come to this machine: then DNS alone decides."""
 
+    def addresses_of(self, host: str) -> frozenset[str]:
+        """The addresses of a host name; empty if it has none."""
+
     @property
     def leases(self) -> ProjectLeases: ...
     @property

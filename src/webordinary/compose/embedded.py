@@ -31,7 +31,7 @@ from webordinary.adapters.files.parser import ProcessParser, ProcessVerifier
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.screenshots import read_local
 from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
-from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.files.system import SystemClock, addresses_of
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus, listener_name
 from webordinary.adapters.git import Credentials, GitHistory
@@ -311,6 +311,8 @@ class EmbeddedContainer:
     @property
     def own_domains(self) -> None:
         return None
+
+    addresses_of = staticmethod(addresses_of)
 
     @cached_property
     def releases(self) -> FolderReleases:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -147,7 +146,7 @@ def add_domain(services: Container, project_id: str, domain: str, by: str = "ope
     else:
         changed = replace(project, domains=_with_domain(services.directory, project, domain, ours))
         services.directory.add_project(changed, services.clock.now())
-        found = check_domain(domain, _site_name(services, project_id), _addresses)
+        found = check_domain(domain, _site_name(services, project_id), services.addresses_of)
     _tell(services, project_id, by)
     return found
 
@@ -160,7 +159,7 @@ def look_at_domain(services: Container, project_id: str, domain: str) -> DomainF
     if domain not in project.domains:
         add = f"`webordinary project domain add {project_id} {domain}`"
         raise Permanent(f"{domain} is no domain of {project_id}: add it with {add}")
-    return check_domain(domain, _site_name(services, project_id), _addresses)
+    return check_domain(domain, _site_name(services, project_id), services.addresses_of)
 
 
 def remove_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> str:
@@ -177,13 +176,6 @@ def _ours(config: Config) -> list[str]:
 
 def _site_name(services: Container, project_id: str) -> str:
     return f"{project_id}.{services.config.domain}"
-
-
-def _addresses(host: str) -> frozenset[str]:
-    try:
-        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
-    except (OSError, UnicodeError):
-        return frozenset()
 
 
 def show_domain(

@@ -1,9 +1,10 @@
-"""The machine's clocks and threads."""
+"""The machine's clocks, threads and resolver of host names."""
 
 from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,14 @@ class SystemClock:
 
     now = staticmethod(partial(datetime.now, UTC))
     monotonic = staticmethod(time.monotonic)
+
+
+def addresses_of(host: str) -> frozenset[str]:
+    """The addresses of a host name, as a browser on this machine finds them; empty if it has none."""
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):
+        return frozenset()
 
 
 def end_process() -> None:
