@@ -39,14 +39,14 @@ def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_fr
 ) -> None:
     scott = Writer(home)
     first = scott.note("a", steps=5, gate=1)
-    [waiting] = home.told("waits", "a")
+    [waiting] = home.await_journal("waits", "a")
     second = scott.note("b")
     assert answer(home, second)
     [told] = home.journal("interrupted", "a")
     # The reconciler looks each 20 s: the interrupt came by itself, long before.
     queued_at = next(e.at.timestamp() for e in home.events("JobQueued") if e.at.timestamp() > waiting["at"])
     assert told["at"] - queued_at < 10.0
-    home.told("waits", "a", times=2)
+    home.await_journal("waits", "a", times=2)
     assert page(home, "a", saved_branch(home)) == written("a", range(1, 5), 5)
     home.open_gate("a")
     assert answer(home, first)
@@ -67,7 +67,7 @@ def saved_branch(harness: ChaosHarness) -> str:
 def test_a_mail_on_the_same_thread_waits_its_turn(home: ChaosHarness) -> None:
     scott, before = Writer(home), queued(home)
     first = scott.note("c", gate=1)
-    home.told("waits", "c")
+    home.await_journal("waits", "c")
     second = scott.note("d", first)
     until(lambda: queued(home) == before + 2, "the second mail to be queued")
     said = answer(home, scott.write("status", "status"))  # answered at once, while the job runs
@@ -85,10 +85,10 @@ def test_after_three_interruptions_a_job_runs_to_its_end(home: ChaosHarness) -> 
     scott, before = Writer(home), queued(home)
     first = scott.note("e", steps=3, gate=1)
     for times in range(1, 4):
-        home.told("waits", "e", times)
+        home.await_journal("waits", "e", times)
         assert answer(home, scott.note(f"e{times}"))
-        home.told("interrupted", "e", times)
-    home.told("waits", "e", 4)
+        home.await_journal("interrupted", "e", times)
+    home.await_journal("waits", "e", 4)
     last = scott.note("f")
     until(lambda: queued(home) == before + 5, "the last mail to be queued")
     assert "Note e: in work now" in answer(home, scott.write("status", "status"))
@@ -104,14 +104,14 @@ def test_after_three_interruptions_a_job_runs_to_its_end(home: ChaosHarness) -> 
 def test_stop_ends_its_threads_jobs_for_good(home: ChaosHarness) -> None:
     scott, before = Writer(home), queued(home)
     running = scott.note("g", gate=1)
-    home.told("waits", "g")
+    home.await_journal("waits", "g")
     waiting = scott.note("h", running)
     until(lambda: queued(home) == before + 2, "the second mail to be queued")
     stop = scott.write("stop", "Re: Note g", running)
     assert "Stopped" in answer(home, stop)
     assert "Stopped" in answer(home, running)
     assert "Stopped" in answer(home, waiting)
-    home.told("interrupted", "g")
+    home.await_journal("interrupted", "g")
     assert "Wrote note i" in answer(home, scott.note("i"))  # the key goes on
     assert not home.journal("started", "h")
     assert len(home.journal("started", "g")) == 1
@@ -121,7 +121,7 @@ def test_stop_ends_its_threads_jobs_for_good(home: ChaosHarness) -> None:
 def test_stop_on_another_thread_ends_nothing_here(home: ChaosHarness) -> None:
     scott = Writer(home)
     first = scott.note("j", gate=1)
-    home.told("waits", "j")
+    home.await_journal("waits", "j")
     assert "Nothing to stop" in answer(home, scott.write("stop", "something else"))
     home.open_gate("j")
     assert "Wrote note j" in answer(home, first)
@@ -132,11 +132,11 @@ def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_w
     with opened(ChaosHarness(tmp_path / "house", {"interrupt_grace_seconds": GRACE_SECONDS})) as home:
         scott = Writer(home)
         first = scott.note("a", steps=3, gate=1, deaf=1)
-        [waiting] = home.told("waits", "a")
+        [waiting] = home.await_journal("waits", "a")
         assert answer(home, scott.note("b"))
         assert len(home.journal("interrupted", "a")) == 1
         assert not lives(waiting["pid"])
-        home.told("waits", "a", times=2)
+        home.await_journal("waits", "a", times=2)
         home.open_gate("a")
         assert answer(home, first)
         assert page(home, "a") == written("a", range(1, 4), 3)
@@ -148,7 +148,7 @@ def test_a_job_that_takes_too_long_is_ended_and_its_customer_told(tmp_path: Path
     with opened(ChaosHarness(tmp_path / "house", settings)) as home:
         scott = Writer(home)
         endless = scott.note("a", gate=1, deaf=1)
-        [waiting] = home.told("waits", "a")
+        [waiting] = home.await_journal("waits", "a")
         assert "too long" in answer(home, endless)
         assert home.journal("interrupted", "a")
         assert not lives(waiting["pid"])

@@ -87,7 +87,7 @@ def test_mails_on_a_full_disk_wait_and_are_done_when_there_is_space(tmp_path: Pa
     with opened(ChaosHarness(tmp_path / "house", disk=disk.path), workers=2) as harness:
         writer = Writer(harness)
         asked = gated(writer, NOTES[:1])
-        harness.told("waits", NOTES[0])
+        harness.await_journal("waits", NOTES[0])
         asked |= gated(writer, NOTES[1:])
         with filled(disk.path):
             with pytest.raises(Transient, match="452"):
@@ -111,7 +111,7 @@ def test_mails_that_come_while_only_the_repositories_disk_is_full_are_done_when_
     with opened(harness):
         writer = Writer(harness)
         asked = gated(writer, NOTES[:1])
-        harness.told("waits", NOTES[0])
+        harness.await_journal("waits", NOTES[0])
         with filled(disk.path):
             harness.open_gate(NOTES[0])
             asked |= {writer.note(mark): mark for mark in NOTES[1:]}
@@ -124,7 +124,7 @@ def test_mails_wait_while_there_is_no_memory_or_no_file_descriptor(tmp_path: Pat
     with opened(ChaosHarness(tmp_path / "house")) as harness:
         writer = Writer(harness)
         asked = gated(writer, NOTES[:1])
-        harness.told("waits", NOTES[0])
+        harness.await_journal("waits", NOTES[0])
         git, real = harness.path / "git", shutil.which("git")
         wrapper = harness.folder / "lacking-git"
         wrapper.write_text(LACKING_GIT.format(limit=limit, git=real))

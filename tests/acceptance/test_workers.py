@@ -67,9 +67,9 @@ def dead_letter(harness: ChaosHarness) -> str:
 def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(harness: Opened) -> None:
     home = harness(workers=2, **NO_END_OF_LEASE)
     mail = Writer(home).note("a", steps=3, gate=1)
-    [orphan] = home.told("waits", "a")
+    [orphan] = home.await_journal("waits", "a")
     home.hand_of(orphan["worker"]).kill()
-    home.told("started", "a", times=2)
+    home.await_journal("started", "a", times=2)
     assert not lives(orphan["pid"])
     home.open_gate("a")
     assert "Wrote note a" in answer(home, mail)
@@ -82,10 +82,10 @@ def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(ha
 def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(harness: Opened) -> None:
     home = harness(workers=2, **SHORT_LEASE)
     mail = Writer(home).note("a", steps=3, gate=1)
-    [first] = home.told("waits", "a")
+    [first] = home.await_journal("waits", "a")
     frozen = home.hand_of(first["worker"])
     home.freeze(frozen)
-    [_, second] = home.told("started", "a", times=2)
+    [_, second] = home.await_journal("started", "a", times=2)
     assert second["worker"] != first["worker"]
     assert not lives(first["pid"]), "two agents work for one key"
     home.open_gate("a")
@@ -144,11 +144,11 @@ def test_a_push_from_the_past_is_refused_by_the_origin(harness: Opened, tmp_path
 def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(harness: Opened) -> None:
     home = harness(interrupt_grace_seconds=2.0)
     mail = Writer(home).note("a", steps=4, gate=1)
-    home.told("waits", "a")
+    home.await_journal("waits", "a")
     [leaving] = home.hands
     home.hire()
     assert leaving.stop() == 0
-    home.told("started", "a", times=2)
+    home.await_journal("started", "a", times=2)
     home.open_gate("a")
     assert "Wrote note a" in answer(home, mail)
     assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
@@ -161,7 +161,7 @@ def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_
     try:
         stopped = home.open(workers=1)
         mail = Writer(home).note("a", steps=4, gate=1)
-        home.told("waits", "a")
+        home.await_journal("waits", "a")
         assert stopped.stop() == 0
         assert home.journal("interrupted", "a"), "it was ended, and not asked"
         home.open_gate("a")
@@ -178,12 +178,12 @@ def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_
 def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(harness: Opened) -> None:
     home = harness(interrupt_grace_seconds=1.0)
     mail = Writer(home).note("a", steps=4, gate=1, deaf=1)
-    [orphan] = home.told("waits", "a")
+    [orphan] = home.await_journal("waits", "a")
     [leaving] = home.hands
     assert leaving.stop() == 0
     assert not lives(orphan["pid"])
     home.hire()
-    home.told("started", "a", times=2)
+    home.await_journal("started", "a", times=2)
     home.open_gate("a")
     assert "Wrote note a" in answer(home, mail)
     assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
@@ -192,7 +192,7 @@ def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(harness: Opened)
 def test_a_worker_told_to_stop_lets_a_quick_job_finish(harness: Opened) -> None:
     home = harness()
     mail = Writer(home).note("a", gate=1)
-    home.told("waits", "a")
+    home.await_journal("waits", "a")
     [leaving] = home.hands
     home.hire()  # for a machine so busy that even this is not quick
     told = time.time()
@@ -251,7 +251,7 @@ def test_a_job_that_takes_its_workers_down_with_it_is_given_up_after_three(harne
     scott = Writer(home)
     mail = scott.note("a", gate=1)
     for times in range(1, 4):
-        home.told("waits", "a", times)
+        home.await_journal("waits", "a", times)
         victim = home.hands[-1]
         home.hire()
         victim.kill()

@@ -188,7 +188,7 @@ def test_two_containers_share_two_customers_in_parallel(harness: CloudHarness) -
     harness.hire("--slots", "1")
     harness.hire("--slots", "1")
     mails = CloudWriter(harness).note("p1", gate=1), CloudWriter(harness, ANN).note("p2", gate=1)
-    [one], [other] = harness.told("waits", "p1"), harness.told("waits", "p2")
+    [one], [other] = harness.await_journal("waits", "p1"), harness.await_journal("waits", "p2")
     assert one["worker"] != other["worker"]
     harness.open_gate("p1")
     harness.open_gate("p2")
@@ -199,9 +199,9 @@ def test_an_interrupt_saves_requeues_and_resumes(harness: CloudHarness) -> None:
     harness.hire()
     scott = CloudWriter(harness)
     first = scott.note("i1", steps=4, gate=1)
-    harness.told("waits", "i1")
+    harness.await_journal("waits", "i1")
     second = scott.note("i2")
-    harness.told(
+    harness.await_journal(
         "waits", "i1", times=2
     )  # before the second is answered, if what befell its last step has it tried again
     assert [line["mark"] for line in harness.journal("started")[-2:]] == ["i2", "i1"]
@@ -218,13 +218,13 @@ def test_an_interrupt_saves_requeues_and_resumes(harness: CloudHarness) -> None:
 def test_a_container_killed_in_mid_job_is_taken_over_with_the_same_token_and_one_reply(harness: CloudHarness) -> None:
     doomed = harness.hire(*SHORT_LEASE)
     mail = CloudWriter(harness).note("k1", gate=1)
-    harness.told("waits", "k1")
+    harness.await_journal("waits", "k1")
     until(lambda: harness.jobs(AMELIA_SCOTT)[0].task_token, "the job to be awaited")
     token = harness.jobs(AMELIA_SCOTT)[0].task_token
     doomed.kill()
     harness.hire(*SHORT_LEASE)
     with harness.prompt_reconciler():
-        harness.told("waits", "k1", times=2)
+        harness.await_journal("waits", "k1", times=2)
     assert harness.jobs(AMELIA_SCOTT)[0].task_token == token
     harness.open_gate("k1")
     assert "Wrote note k1." in answer(harness, mail)
@@ -236,7 +236,7 @@ def test_a_job_that_waits_behind_another_is_not_timed_out(harness: CloudHarness)
     harness.hire()
     scott = CloudWriter(harness)
     first = scott.note("w1", gate=1)
-    harness.told("waits", "w1")
+    harness.await_journal("waits", "w1")
     second = scott.note("w2", scott.last_id)
     until(lambda: len([job for job in harness.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
     harness.open_gate("w1")
@@ -299,8 +299,8 @@ def test_concurrent_users_of_one_project_both_see_their_change(harness: CloudHar
     harness.hire("--slots", "1")
     harness.hire("--slots", "1")
     mails = CloudWriter(harness).note("c1", gate=1), CloudWriter(harness, BOB).note("c2", gate=1)
-    harness.told("waits", "c1")
-    harness.told("waits", "c2")
+    harness.await_journal("waits", "c1")
+    harness.await_journal("waits", "c2")
     harness.open_gate("c1")
     harness.open_gate("c2")
     assert all("Wrote note" in answer(harness, mail) for mail in mails)

@@ -41,7 +41,7 @@ def present(world: PoolTables, now: datetime) -> list[WorkerSummary]:
 
 def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: PoolTables) -> None:
     presence = Presence(world.dynamo, names.OWNERSHIP + world.suffix)
-    presence.tell(ME, NOON)
+    presence.renew(ME, NOON)
     assert present(world, NOON + BELIEVED) == [ME]
     assert present(world, NOON + BELIEVED + timedelta(seconds=1)) == []
     presence.leave(ME, NOON)
@@ -67,7 +67,7 @@ def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(wo
 def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolTables, key: ProjectUser) -> None:
     world.jobs().record(NewJob("a", key, "thread", "mail", Command.EDIT), NOON, ready=True)
     assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), StartedJob)
-    Presence(world.dynamo, names.OWNERSHIP + world.suffix).tell(ME, NOON)
+    Presence(world.dynamo, names.OWNERSHIP + world.suffix).renew(ME, NOON)
     assert present(world, NOON) == [ME]
 
 

@@ -189,7 +189,7 @@ class ChaosHarness:
         lines = [json.loads(line) for line in whole]
         return [line for line in lines if what in ("", line["what"]) and mark in ("", line["mark"])]
 
-    def told(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
+    def await_journal(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
         """The agents' lines, once there are as many."""
         until(lambda: len(self.journal(what, mark)) >= times, f"{mark} to have {what} {times} times")
         return self.journal(what, mark)

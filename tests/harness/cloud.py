@@ -75,7 +75,7 @@ class CloudHarness(ChaosHarness):
         """Start one more worker."""
         return super().hire(*flags, env={**self.credentials(), **(env or {})})
 
-    def told(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
+    def await_journal(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
         """The agents' lines, once there are as many."""
         until(lambda: len(self.journal(what, mark)) >= times, f"{mark} to have {what} {times} times")
         return self.journal(what, mark)

@@ -37,7 +37,7 @@ from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, Reco
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
 from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
-from webordinary.adapters.aws.pool.job_table import JobTable, ToldOf, no_events
+from webordinary.adapters.aws.pool.job_table import EventsOf, JobTable, no_events
 from webordinary.adapters.aws.pool.jobs import AwsInterruptions, AwsJobs, AwsPendingCallbacks
 from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
@@ -127,10 +127,10 @@ class AwsContainer:
         events: Events | None = None,
         session: boto3.Session | None = None,
         clients: Clients | None = None,
-        told_of: ToldOf = no_events,
+        events_of: EventsOf = no_events,
     ) -> None:
         self._settings, self._process, self._session = settings, process, session
-        self._given_clients, self._told_of = clients, told_of
+        self._given_clients, self._events_of = clients, events_of
         self._scratch = scratch or settings.data
         self._listed_after = ""
         self.events: Events = events or LoggedEvents()
@@ -180,7 +180,7 @@ class AwsContainer:
 
     @cached_property
     def job_table(self) -> JobTable:
-        return JobTable(self.dynamo, self._settings.aws_jobs_table or names.JOBS, self._told_of, self._keep_days)
+        return JobTable(self.dynamo, self._settings.aws_jobs_table or names.JOBS, self._events_of, self._keep_days)
 
     @cached_property
     def claim_table(self) -> ClaimTable:

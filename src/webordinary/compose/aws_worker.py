@@ -73,7 +73,7 @@ def run_cloud_worker(
             _refuse_namesakes(lock_files, name)
         lines = EventLines(worker_id)
         events = JobTimeline(lines, lambda: datetime.now(UTC))
-        services = AwsContainer(config, process=worker_id, scratch=home.path, events=events, told_of=events.of)
+        services = AwsContainer(config, process=worker_id, scratch=home.path, events=events, events_of=events.of)
         protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
         closing.callback(protection.close)
         wakeups = PollingWakeups(

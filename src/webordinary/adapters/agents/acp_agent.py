@@ -46,8 +46,8 @@ def read_last_message(text: str) -> tuple[str, str, str]:
     found = _FIRST_WORD.match(text)
     if not found:
         return "", text.strip(), ""
-    said = (found[1] or found[2]).lower()
-    return "answered" if said == "answer" else said, text[found.end() :].strip(), found[3] or ""
+    outcome = (found[1] or found[2]).lower()
+    return "answered" if outcome == "answer" else outcome, text[found.end() :].strip(), found[3] or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class AcpAgent:
         if ending.capped:
             words = f"This took {ending.capped}, so I stopped. Nothing was changed. Please ask for it in smaller steps."
             return NotUnderstood(words, ending.session, ending.cost_usd)
-        said, words, at = read_last_message(ending.last_message)
+        outcome, words, at = read_last_message(ending.last_message)
         if ending.reason == "refusal":
             return NotUnderstood(words or "I cannot help with this.", ending.session, ending.cost_usd)
         differs = tree_snapshot(task.workspace) != before
         return result_of(
-            said, words, differs=differs, went_on=went_on, session=ending.session, cost_usd=ending.cost_usd, at=at
+            outcome, words, differs=differs, went_on=went_on, session=ending.session, cost_usd=ending.cost_usd, at=at
         )
 
     def _run_sandboxed(self, home: SessionHome, task: AgentTask, token: CancelToken) -> AcpResult:

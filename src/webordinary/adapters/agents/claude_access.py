@@ -158,9 +158,14 @@ def _bedrock(env: Mapping[str, str], key: Key | None, aws: AwsCredentials) -> Mo
     if not (headers or sign or _on(env, "CLAUDE_CODE_SKIP_BEDROCK_AUTH")):
         sign = aws.signer(region)
     url = env.get("ANTHROPIC_BEDROCK_BASE_URL", "") or f"https://bedrock-runtime.{region}.amazonaws.com"
-    told = {"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": region, **_models(env)}
+    settings = {
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+        "AWS_REGION": region,
+        **_models(env),
+    }
     upstream = Upstream(url, headers, paths=("/model/",), sign=sign)
-    return ModelAccess(upstream, told, "ANTHROPIC_BEDROCK_BASE_URL")
+    return ModelAccess(upstream, settings, "ANTHROPIC_BEDROCK_BASE_URL")
 
 
 def _vertex(env: Mapping[str, str], key: Key | None) -> ModelAccess:
@@ -174,7 +179,7 @@ def _vertex(env: Mapping[str, str], key: Key | None) -> ModelAccess:
         )
     host = "aiplatform.googleapis.com" if region == "global" else f"{region}-aiplatform.googleapis.com"
     url = env.get("ANTHROPIC_VERTEX_BASE_URL", "") or f"https://{host}/v1"
-    told = {
+    settings = {
         "CLAUDE_CODE_USE_VERTEX": "1",
         "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
         "CLOUD_ML_REGION": region,
@@ -184,7 +189,7 @@ def _vertex(env: Mapping[str, str], key: Key | None) -> ModelAccess:
     # The token may be good for the whole project: for all that runs there, not for models alone.
     models = f"/projects/{project}/locations/{region}/publishers/anthropic/models/"
     upstream = Upstream(url, headers, paths=(models,), sign=sign)
-    return ModelAccess(upstream, told, "ANTHROPIC_VERTEX_BASE_URL")
+    return ModelAccess(upstream, settings, "ANTHROPIC_VERTEX_BASE_URL")
 
 
 def _held(

@@ -99,7 +99,7 @@ class ClaudeResult:
     session: str
     total_cost_usd: float
     turns: int
-    said: str = ""
+    outcome: str = ""
     at: str = ""
 
     @property
@@ -110,18 +110,18 @@ class ClaudeResult:
 
 def read_ending(result: ResultMessage) -> ClaudeResult:
     """From the SDK's ResultMessage. A failed call of the API says `success` there: only `is_error` counts."""
-    told = result.structured_output if isinstance(result.structured_output, dict) else {}
+    structured = result.structured_output if isinstance(result.structured_output, dict) else {}
     errors = "; ".join(map(str, result.errors or ()))
     return ClaudeResult(
         failed=bool(result.is_error),
         reason=str(result.terminal_reason or result.subtype or ""),
-        words=str(told.get("message") or result.result or errors or ""),
+        words=str(structured.get("message") or result.result or errors or ""),
         status=result.api_error_status,
         session=str(result.session_id or ""),
         total_cost_usd=dollars(result.total_cost_usd or 0.0),
         turns=int(result.num_turns or 0),
-        said=str(told.get("outcome", "")),
-        at=str(told.get("at") or ""),
+        outcome=str(structured.get("outcome", "")),
+        at=str(structured.get("at") or ""),
     )
 
 
@@ -244,7 +244,7 @@ class ClaudeAgent:
         if capped:
             return capped
         return result_of(
-            ending.said, ending.words, differs=tree_snapshot(task.workspace) != before, went_on=went_on,
+            ending.outcome, ending.words, differs=tree_snapshot(task.workspace) != before, went_on=went_on,
             session=ending.session, cost_usd=cost, at=ending.at,
         )  # fmt: skip
 

@@ -96,20 +96,20 @@ def read_result(text: str, tell: Callable[[str], None] = ignore_progress) -> Age
     """Read what the program printed; `tell` hears what of it made no sense."""
     text = text.strip()
     try:
-        told: Any = json.loads(text)
+        record: Any = json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        record = None
+    if not isinstance(record, dict):
         return Changed(text[:_TEXT_CHARACTERS] or "Done as you asked.")
     for name, kind in _KINDS.items():
-        if name in told:
-            words = str(told[name])[:_TEXT_CHARACTERS]
-            result = kind(words, str(told.get("session") or ""), dollars(told.get("cost_usd", 0.0), tell))
-            then = told.get("then")
+        if name in record:
+            words = str(record[name])[:_TEXT_CHARACTERS]
+            result = kind(words, str(record.get("session") or ""), dollars(record.get("cost_usd", 0.0), tell))
+            then = record.get("then")
             if isinstance(result, Changed | Answered) and then in ("publish", "undo"):
                 return replace(result, then=str(then))
             for when in ("later", "until"):
-                if isinstance(result, Changed | Answered) and told.get(when):
-                    return replace(result, then=when, at=str(told[when])[:_DATE_CHARACTERS])
+                if isinstance(result, Changed | Answered) and record.get(when):
+                    return replace(result, then=when, at=str(record[when])[:_DATE_CHARACTERS])
             return result
     raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")

@@ -131,8 +131,8 @@ class ConversationStop:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
 
-    def tell(self) -> None:
-        """Called from any thread, perhaps after the talk is over."""
+    def set(self) -> None:
+        """End the talk; from any thread, perhaps after the talk is over."""
         with suppress(RuntimeError):  # the loop is closed: the talk is over
             self._loop.call_soon_threadsafe(self._event.set)
 
@@ -149,7 +149,7 @@ def converse(talk: Callable[[ConversationStop], Coroutine[Any, Any, T]], token: 
 
     async def listening() -> T:
         stopping = ConversationStop()
-        with token.on_stop(stopping.tell):
+        with token.on_stop(stopping.set):
             return await talk(stopping)
 
     try:
@@ -170,9 +170,9 @@ async def until_stopped(
 
     A work that does not end is dropped, with JobTimedOut; so is one that `interrupt` cannot reach (TimeoutError).
     """
-    working, told = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
     try:
-        await asyncio.wait((working, told), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, stopped), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
         timed_out = not stopping
@@ -182,9 +182,9 @@ async def until_stopped(
                 return await asyncio.shield(working)
         raise JobTimedOut(f"the agent ran longer than {seconds:.0f} s" if timed_out else "the agent had to stop")
     finally:
-        for task in (working, told):
+        for task in (working, stopped):
             task.cancel()
-        await asyncio.gather(working, told, return_exceptions=True)
+        await asyncio.gather(working, stopped, return_exceptions=True)
 
 
 MOST_TOLD = 60

@@ -37,8 +37,8 @@ class Received:
     @property
     def system(self) -> str:
         """The system prompt, as one text."""
-        said = self.body.get("system", "")
-        return said if isinstance(said, str) else "\n".join(str(block.get("text", "")) for block in said)
+        prompt = self.body.get("system", "")
+        return prompt if isinstance(prompt, str) else "\n".join(str(block.get("text", "")) for block in prompt)
 
     def blocks(self, kind: str, role: str = "") -> tuple[Mapping[str, Any], ...]:
         """All content blocks of a kind (`text`, `image`, `tool_use`, `tool_result`) in the conversation."""
@@ -181,8 +181,8 @@ def _server_sent(event: str, data: Mapping[str, Any]) -> bytes:
 
 def _event_stream(_: str, data: Mapping[str, Any]) -> bytes:
     """One message of AWS's event stream: lengths, their checksum, headers, payload, checksum of all."""
-    said = {":message-type": "event", ":event-type": "chunk", ":content-type": "application/json"}
-    headers = b"".join(_header(name, value) for name, value in said.items())
+    fields = {":message-type": "event", ":event-type": "chunk", ":content-type": "application/json"}
+    headers = b"".join(_header(name, value) for name, value in fields.items())
     payload = json.dumps({"bytes": base64.b64encode(json.dumps(data).encode()).decode()}).encode()
     lengths = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
     message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload

@@ -180,13 +180,13 @@ def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
     """One text."""
     lines = [_line_of(file) for file in attachments]
     subject = f"Subject: {task.subject}\n\n" if task.subject else ""
-    said = (
+    listing = (
         subject
         + task.words
         + _dated(task)
         + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
     )
-    return said + ("\n\n" + _USE_OF_COPIES if any(file.webp for file in attachments) else "")
+    return listing + ("\n\n" + _USE_OF_COPIES if any(file.webp for file in attachments) else "")
 
 
 def _line_of(file: PreparedFile) -> str:
@@ -198,24 +198,24 @@ def _line_of(file: PreparedFile) -> str:
 def _dated(task: AgentTask) -> str:
     if task.now is None:
         return ""
-    said = f"\n\nIt is {task.now:%A, %Y-%m-%d %H:%M} ({task.now.tzinfo}) where this site is."
+    date = f"\n\nIt is {task.now:%A, %Y-%m-%d %H:%M} ({task.now.tzinfo}) where this site is."
     due = " This is the date that the owner named for this wish: do it now, and do not end with `later`."
-    return said + (due if task.is_due else "")
+    return date + (due if task.is_due else "")
 
 
 MOST_DOLLARS = 100_000
 """Of all runs of an agent in one conversation; as much as a day of a site may cost at most."""
 
 
-def dollars(told: object, tell: Callable[[str], None] = ignore_progress) -> float:
+def dollars(amount: object, tell: Callable[[str], None] = ignore_progress) -> float:
     """What an agent says that it cost. The work is done: a bill that makes no sense is no reason to do it again."""
     try:
-        cost = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else math.nan
+        cost = float(amount) if isinstance(amount, int | float | str) and not isinstance(amount, bool) else math.nan
     except (ValueError, OverflowError):
         cost = math.nan
     if 0 <= cost <= MOST_DOLLARS:
         return cost
-    tell(f"what the agent says that it cost is no amount of money, and counts as 0: {str(told)[:80]!r}")
+    tell(f"what the agent says that it cost is no amount of money, and counts as 0: {str(amount)[:80]!r}")
     return 0.0
 
 
@@ -225,7 +225,7 @@ NO_WORDS = "Done as you asked."
 
 
 def result_of(
-    said: str,
+    outcome: str,
     message: str,
     *,
     differs: bool,
@@ -234,16 +234,16 @@ def result_of(
     cost_usd: float = 0.0,
     at: str = "",
 ) -> AgentResult:
-    """`said` is `changed`, `answered`, `question`, `publish`, `undo`, `later`, `until` or nothing.
+    """`outcome` is `changed`, `answered`, `question`, `publish`, `undo`, `later`, `until` or nothing.
 
     `went_on` is true when work of an earlier run is there too.
 
-    A question outweighs half an edit, which is put back. Else nothing that was done is dropped, whatever was said.
+    A question outweighs half an edit, which is put back. Else nothing that was done is dropped, whatever the outcome.
     """
     words = message.strip()[:MOST_CHARACTERS] or NO_WORDS
-    then = said if said in ("publish", "undo", "later", "until") else ""
-    if said == "question":
+    then = outcome if outcome in ("publish", "undo", "later", "until") else ""
+    if outcome == "question":
         return Asked(words, session, cost_usd)
-    if said == "changed" or differs or (went_on and not said):
+    if outcome == "changed" or differs or (went_on and not outcome):
         return Changed(words, session, cost_usd, then=then, at=at[:_DATE_CHARACTERS])
     return Answered(words, session, cost_usd, then=then, at=at[:_DATE_CHARACTERS])

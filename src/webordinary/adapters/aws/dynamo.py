@@ -250,7 +250,7 @@ class Dynamo:
             raise
         return done if isinstance(done, ConditionFailed) else None
 
-    def _write(self, kind: str, asked: Any) -> Fields:  # noqa: ANN401 - one of three shapes, told by its kind
+    def _write(self, kind: str, asked: Any) -> Fields:  # noqa: ANN401 - one of three shapes, by its kind
         if kind == "Update":
             return from_item(self._client.update_item(**asked, ReturnValues="ALL_NEW")["Attributes"])
         (self._client.put_item if kind == "Put" else self._client.delete_item)(**asked)

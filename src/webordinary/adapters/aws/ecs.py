@@ -45,16 +45,16 @@ def ask(method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[st
         connection.request(method, where.path, json.dumps(body) if body is not None else None, headers)
         answer = connection.getresponse()
         text = answer.read(_ANSWER_BYTES)
-        said = json.loads(text)
+        answered = json.loads(text)
     except (OSError, HTTPException, ValueError) as problem:
         raise Transient(f"the ECS agent does not answer at {url}: {reason_of(problem)}") from problem
     finally:
         connection.close()
-    if answer.status != 200 or not isinstance(said, dict):
+    if answer.status != 200 or not isinstance(answered, dict):
         raise Transient(
             f"the ECS agent refused {method} {url} ({answer.status}): {text[:300].decode(errors='replace')}"
         )
-    return said
+    return answered
 
 
 EXPIRES_MINUTES = 10
@@ -141,9 +141,9 @@ class TaskProtection:
         if protect:
             body["ExpiresInMinutes"] = EXPIRES_MINUTES
         try:
-            said = ask("PUT", f"{self._uri}/task-protection/v1/state", body)
-            if "protection" not in said:
-                raise Transient(f"it says {str(said)[:300]}")
+            answered = ask("PUT", f"{self._uri}/task-protection/v1/state", body)
+            if "protection" not in answered:
+                raise Transient(f"it says {str(answered)[:300]}")
         except Transient as problem:
             _log.warning("this task could not be %sprotected: %s", "" if protect else "un", problem)
             self._retry_at = self._monotonic() + RETRY_SECONDS

@@ -35,15 +35,15 @@ class EventLines:
             "key": str(event.key) if event.key else None,
             "worker": event.worker or self._worker or None,
         }
-        said = {"event": event.kind, **{name: value for name, value in known.items() if value}}
-        self._write({**said, "data": _bounded(event.data)}, {event.kind: ("Count", 1.0), **_figures(event)})
+        entry = {"event": event.kind, **{name: value for name, value in known.items() if value}}
+        self._write({**entry, "data": _bounded(event.data)}, {event.kind: ("Count", 1.0), **_figures(event)})
 
     def level(self, name: str, value: float) -> None:
         """Tell how much of something there is now."""
         self._write({"worker": self._worker}, {name: ("Count", value)})
 
-    def _write(self, said: Mapping[str, Any], metrics: Mapping[str, tuple[str, float]]) -> None:
-        line = json.dumps({**_embedded(metrics), **masked(said)}, default=str)
+    def _write(self, entry: Mapping[str, Any], metrics: Mapping[str, tuple[str, float]]) -> None:
+        line = json.dumps({**_embedded(metrics), **masked(entry)}, default=str)
         with self._guard:
             try:
                 print(line, file=self._out, flush=True)
@@ -64,14 +64,14 @@ class MaskingFilter(logging.Filter):
 
 def _embedded(metrics: Mapping[str, tuple[str, float]]) -> dict[str, Any]:
     """CloudWatch's embedded metric format."""
-    told = {
+    metric = {
         "Namespace": METRICS,
         "Dimensions": [["service"]],
         "Metrics": [{"Name": name, "Unit": unit} for name, (unit, _) in metrics.items()],
     }
     values = {name: value for name, (_, value) in metrics.items()}
     at = int(time.time() * 1000)
-    return {"_aws": {"Timestamp": at, "CloudWatchMetrics": [told]}, "service": METRICS_SERVICE, **values}
+    return {"_aws": {"Timestamp": at, "CloudWatchMetrics": [metric]}, "service": METRICS_SERVICE, **values}
 
 
 def metric_name(measure: HistogramSpec) -> str:

@@ -89,17 +89,17 @@ class WorkflowSteps:
         arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
         try:
             with translated(f"looking at the workflow {name}"):
-                told = self.client.get_execution_history(
+                recorded = self.client.get_execution_history(
                     executionArn=arn, maxResults=MOST_STEPS, includeExecutionData=False
                 )
         except WebOrdinaryError as problem:
             _log.info("%s", problem)
             return [], ()
-        left = ((event["timestamp"], event["stateExitedEventDetails"]["name"]) for event in told["events"]
+        left = ((event["timestamp"], event["stateExitedEventDetails"]["name"]) for event in recorded["events"]
                 if event["type"] == LEFT)  # fmt: skip
         events = (
             HistoryEvent(event["type"], "", 0.0, {"name": event.get("stateEnteredEventDetails", {}).get("name", "")})
-            for event in told["events"]
+            for event in recorded["events"]
         )
         path = tuple(StateVisit(*one) for one in states_entered(events))
         return [TimelineItem(at, KINDS[state]) for at, state in left if state in KINDS], path
@@ -112,7 +112,7 @@ def timeline(
     moments = [*_of_mail(mail), *steps]
     if record:
         moments += _of_job(record)
-        moments += [TimelineItem(entry.at, entry.kind, entry.worker, entry.values) for entry in record.told]
+        moments += [TimelineItem(entry.at, entry.kind, entry.worker, entry.values) for entry in record.events]
     moments += [TimelineItem(reply.created_at, "ReplyWritten") for reply in replies]
     moments += [TimelineItem(reply.sent_at, "ReplySent") for reply in replies if reply.sent_at]
     key = str(mail.job.key) if mail.job else None
@@ -130,11 +130,11 @@ def _of_mail(mail: MailSummary) -> Iterator[TimelineItem]:
 
 
 def _of_job(record: Record) -> Iterator[TimelineItem]:
-    job, told = record.job, {entry.kind for entry in record.told}
+    job, recorded = record.job, {entry.kind for entry in record.events}
     yield TimelineItem(job.recorded_at, "JobRecorded")
     if job.queued_at:
         yield TimelineItem(job.queued_at, "JobQueued")
-    if job.started_at and "JobStarted" not in told:
+    if job.started_at and "JobStarted" not in recorded:
         yield TimelineItem(job.started_at, "JobStarted", job.worker)
     if job.settled_at:
         yield TimelineItem(job.settled_at, "JobSettled", job.worker, {"outcome": str(job.outcome)})
@@ -202,14 +202,14 @@ class AwsOverview:
         mail = self.parsed_mails.load(email_id)
         replies = tuple(_reply(entry) for entry in self.outbox.of(email_id))
         steps, path = self.steps.of(f"{email_id}{self._run_of(email_id, looked.redrives)}")
-        told = timeline(looked.summary, looked.record, replies, steps)
-        called = self.pool_look.names(workers_in(told))
+        recorded = timeline(looked.summary, looked.record, replies, steps)
+        called = self.pool_look.names(workers_in(recorded))
         return MailDetail(
             summary=_with_name(looked.summary, called),
             text=_text(mail) if mail else None,
             attachments=self.manifest.of(email_id),
             replies=replies,
-            timeline=tuple(with_names(entry, called) for entry in told),
+            timeline=tuple(with_names(entry, called) for entry in recorded),
             path=path,
         )
 
@@ -265,7 +265,7 @@ class AwsOverview:
         answered = None if job and job.open else _answered_at(replies, redrives)
         noted = self._noted(email_id) if (job is None and answered is None) or _ended_without_success(job) else {}
         stopped = noted.get("stopped", {}) if job is None else {}
-        told = record.told if record else ()
+        recorded = record.events if record else ()
         summary = MailSummary(
             email_id=email_id,
             received_at=envelope.received_at,
@@ -273,7 +273,7 @@ class AwsOverview:
             recipient=envelope.recipient,
             subject=mail.subject if mail else None,
             job=_job(job) if job else None,
-            milestones={entry.kind: entry.at for entry in told} | _milestones(noted, stopped) | _answers(replies),
+            milestones={entry.kind: entry.at for entry in recorded} | _milestones(noted, stopped) | _answers(replies),
             answered_at=answered,
             ended=answered is not None,
             dead_reason=dead.get(email_id),

@@ -372,13 +372,13 @@ class ActionPages:
         return self._d.console
 
     async def _do(self, function: Callable[..., T], *arguments: object) -> T:
-        return await self._said(self._readers.look(function, *arguments))
+        return await self._explained(self._readers.look(function, *arguments))
 
     async def _outside(self, function: Callable[..., T], *arguments: object) -> T:
         """For functions that ask other servers: the name servers of a domain, a site's repository."""
-        return await self._said(self._readers.ask_outside(function, *arguments))
+        return await self._explained(self._readers.ask_outside(function, *arguments))
 
-    async def _said(self, doing: Awaitable[T]) -> T:
+    async def _explained(self, doing: Awaitable[T]) -> T:
         try:
             return await doing
         except TooManyTries as problem:

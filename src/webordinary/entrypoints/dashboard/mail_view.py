@@ -230,13 +230,13 @@ def _progress(detail: MailDetail, now: datetime) -> tuple[TimelineRow, ...]:
     if job is None or job.state is not JobState.RUNNING:
         return ()
     starts = [entry.seq for entry in detail.timeline if entry.kind == EventKind.JOB_STARTED]
-    told = [
+    progress = [
         entry
         for entry in detail.timeline
         if entry.kind == EventKind.AGENT_PROGRESS and entry.seq > max(starts, default=0)
     ]
     return tuple(
-        TimelineRow(moment(entry.at, now), "", str(entry.data.get("words", "")), "", "plain") for entry in told
+        TimelineRow(moment(entry.at, now), "", str(entry.data.get("words", "")), "", "plain") for entry in progress
     )
 
 

@@ -211,15 +211,15 @@ def _bars(
                 stacked[number] += height
                 path += f"M{x:.1f} {low:.1f}V{_y(stacked[number], most):.1f}h{max(wide - 0.6, 0.6):.1f}V{low:.1f}z"
         series.append(Series(label, tone, path, filled=True))
-    each = ", ".join(f"{label} {_said(unit, sum(value(one) for one in spans))}" for label, _, value in kinds)
-    words = f"{title}: {_said(unit, max(totals, default=0.0))} at most in one bar"
+    each = ", ".join(f"{label} {_amount(unit, sum(value(one) for one in spans))}" for label, _, value in kinds)
+    words = f"{title}: {_amount(unit, max(totals, default=0.0))} at most in one bar"
     return ChartView(
-        name, title, _said(unit, most), _said(unit, most / 2), tuple(series), _ticks(spans),
+        name, title, _amount(unit, most), _amount(unit, most / 2), tuple(series), _ticks(spans),
         f"{words}; {each} in all." if name in ("outcomes", "cost") else f"{words}.",
     )  # fmt: skip
 
 
-def _said(unit: Callable[[float], str], value: float) -> str:
+def _amount(unit: Callable[[float], str], value: float) -> str:
     return f"{value:,.6g}" if unit is str else unit(value)
 
 
@@ -231,8 +231,8 @@ def _lines(spans: Sequence[PoolSpan], name: str, title: str, of: Callable[[PoolS
     wide = (WIDTH - LEFT) / max(1, len(spans))
     series = tuple(Series(label, tone, _line(values[share], most, wide), filled=False) for label, tone, share in shares)
     together = [sum(counts) for counts in zip(*(of(one) for one in spans if of(one)), strict=True)]
-    said = ", ".join(f"{label} {_seconds(quantile(together, share))}" for label, _, share in shares)
-    words = f"{title}: {said}." if sum(together) else f"{title}: nothing yet."
+    shares_text = ", ".join(f"{label} {_seconds(quantile(together, share))}" for label, _, share in shares)
+    words = f"{title}: {shares_text}." if sum(together) else f"{title}: nothing yet."
     return ChartView(name, title, _seconds(most), _seconds(most / 2), series, _ticks(spans), words)
 
 

@@ -92,8 +92,8 @@ def _find(root: Path, name: str) -> ReleaseFile | None:
     if not path.is_relative_to(root) or not stat.S_ISREG(info.st_mode):
         return None
     # A file that did not change is the same file in the next release: visitors need not fetch it again.
-    told = f"{info.st_dev}\0{info.st_ino}\0{info.st_size}\0{info.st_mtime_ns}"
-    return ReleaseFile(path, info, f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"')
+    identity = f"{info.st_dev}\0{info.st_ino}\0{info.st_size}\0{info.st_mtime_ns}"
+    return ReleaseFile(path, info, f'"{hashlib.sha256(identity.encode()).hexdigest()[:24]}"')
 
 
 def _unchanged(found: ReleaseFile, headers: Headers) -> bool:

@@ -139,7 +139,8 @@ _BAD = frozenset(
     {"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "ReplyBounced", "DeadLettered"}
 )
 _GOOD = frozenset({"SitePublished", "ReplySent"})
-_NOT_SAID = frozenset({"stage", "url", "flipped", "asked", *OTHER_WORKER})  # said elsewhere, or of no use to a reader
+_HIDDEN_VALUES = frozenset({"stage", "url", "flipped", "asked", *OTHER_WORKER})
+"""Shown elsewhere, or of no use to a reader."""
 _SHOWN_VALUES = 6
 _SHOWN_CHARACTERS = 160
 
@@ -163,12 +164,12 @@ def tone_of(entry: TimelineEntry) -> str:
 
 def details_of(entry: TimelineEntry) -> str:
     """The event's small values that say something, bounded."""
-    shown = [_said(name, value) for name, value in entry.data.items() if value and name not in _NOT_SAID]
+    shown = [_value_text(name, value) for name, value in entry.data.items() if value and name not in _HIDDEN_VALUES]
     text = ", ".join(shown[:_SHOWN_VALUES])
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
-def _said(name: str, value: object) -> str:
+def _value_text(name: str, value: object) -> str:
     words = name.replace("_", " ")
     if name.endswith("_ms") and isinstance(value, int | float):
         what = {"duration_ms": "took"}.get(name, name.removesuffix("_ms"))

@@ -160,9 +160,9 @@ ALL, BOTH = "all", "both"
 
 def command_of(text: str, subject: str, sender_name: str = "") -> Command:
     """The command that a mail gives by its whole text, or by its subject where the text is empty."""
-    if _NAMED.fullmatch(_plainly(_said(text, subject))):
+    if _NAMED.fullmatch(_plainly(_command_text(text, subject))):
         return Command.UNDO
-    found = _found(_said(text, subject), sender_name)
+    found = _found(_command_text(text, subject), sender_name)
     return found[0] if found else Command.EDIT
 
 
@@ -173,10 +173,10 @@ def mentions(command: Command, text: str) -> bool:
 
 def named_change(text: str, subject: str, sender_name: str = "") -> str:
     """Which change an `undo` names, or what a `publish` names, ALL or BOTH; else empty."""
-    named = _NAMED.fullmatch(_plainly(_said(text, subject)))
+    named = _NAMED.fullmatch(_plainly(_command_text(text, subject)))
     if named:
         return next((value.strip() for value in named.groups() if value), "")
-    found = _found(_said(text, subject), sender_name)
+    found = _found(_command_text(text, subject), sender_name)
     if not found or found[0] is not Command.PUBLISH:
         return ""
     return ALL if _NAMES_ALL.search(found[1][0]) else BOTH if _NAMES_BOTH.search(found[1][0]) else ""
@@ -188,26 +188,26 @@ def publishes_or_undoes(clause: Clause) -> Command | None:
     return found[0] if found and found[0] in (Command.PUBLISH, Command.UNDO) else None
 
 
-def _said(text: str, subject: str) -> str:
+def _command_text(text: str, subject: str) -> str:
     return (text if text.strip() else without_prefixes(subject)).strip()
 
 
-def _plainly(said: str) -> str:
+def _plainly(words: str) -> str:
     """Without a please before or after; empty if it is too long for a command."""
-    if len(said) > LONGEST_COMMAND:
+    if len(words) > LONGEST_COMMAND:
         return ""
-    return re.sub(r"(?i)\Aplease\s+|,?\s+please\Z", "", said.rstrip(".!?").strip())
+    return re.sub(r"(?i)\Aplease\s+|,?\s+please\Z", "", words.rstrip(".!?").strip())
 
 
-def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
-    if len(said) > LONGEST_COMMAND:
+def _found(words: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
+    if len(words) > LONGEST_COMMAND:
         return None
-    clauses = clauses_of(Quotations().set_aside(said), sender_name, name_below=True)
+    clauses = clauses_of(Quotations().set_aside(words), sender_name, name_below=True)
     clauses = [clause for clause in clauses if clause.asks or not _agrees(clause.text)]
-    told = [replace(clause, text=_without_dislike(clause.text)) for clause in clauses]
-    found = [_command(clause) for clause in told if clause.text]
+    wanted = [replace(clause, text=_without_dislike(clause.text)) for clause in clauses]
+    found = [_command(clause) for clause in wanted if clause.text]
     commands = {one[0] if one else None for one in found}
-    if told != clauses and commands != {Command.UNDO}:
+    if wanted != clauses and commands != {Command.UNDO}:
         return None
     return found[0] if len(commands) == 1 else None
 
@@ -225,18 +225,18 @@ def _without_dislike(text: str) -> str:
     """A clause without an `I don't like it` before its first comma or dash, or as all of it; or without a `no, `."""
     plain = re.sub(r"^(?:hmm+|no|nope|sorry|oh no|oh|oops|well)\W+", "", text, flags=re.I)
     first, *rest = re.split(_APART, plain, maxsplit=1)
-    said, no = first.casefold().replace("\u2019", "'").strip(" .!"), _NO.match(text)
-    return "".join(rest).strip() if _DISLIKES.fullmatch(said) else text[no.end() :] if no else text
+    words, no = first.casefold().replace("\u2019", "'").strip(" .!"), _NO.match(text)
+    return "".join(rest).strip() if _DISLIKES.fullmatch(words) else text[no.end() :] if no else text
 
 
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:
     text = _HESITATES.sub("", clause.text)
     first, _, rest = text.partition(",")
     words = _without_praise(words_in(rest if _agrees(first) else text))
-    said = " ".join(word for word in words if word not in _POLITE)
+    core = " ".join(word for word in words if word not in _POLITE)
     for command, phrases in _COMMANDS.items():
-        if match := phrases.fullmatch(said):
-            polite = match["polite"] or len(words) > len(said.split()) or command is Command.STATUS
+        if match := phrases.fullmatch(core):
+            polite = match["polite"] or len(words) > len(core.split()) or command is Command.STATUS
             return (command, match) if polite or not clause.asks else None
     return None
 

@@ -146,14 +146,14 @@ def _is_plausible(body: MailBody, kinds: str, cut: int, end: int) -> bool:
         return finished and kinds[cut - 1] != "t" and (sent or kinds[cut - 1] in "dr")
     if kinds[cut] != "q":
         return finished and kinds[cut - 1] != "t"
-    said = [quoted for n in range(cut, end) if kinds[n] == "q" and (quoted := _QUOTE_MARK.sub("", texts[n]).strip())]
-    if "b" in kinds[:cut] or not said or kinds[:cut].rstrip("e").endswith("r"):
+    quotes = [quoted for n in range(cut, end) if kinds[n] == "q" and (quoted := _QUOTE_MARK.sub("", texts[n]).strip())]
+    if "b" in kinds[:cut] or not quotes or kinds[:cut].rstrip("e").endswith("r"):
         return True
     if kinds[:cut].endswith("t") or "q" in kinds[:cut]:
         return False
-    asked = any(quote.endswith("?") or LINK.search(quote) or ADDRESS.search(quote) for quote in said)
-    sentences = finished and any(quote.endswith((".", "!", ":", ",")) for quote in said)
-    return asked or (len(said) > 1 and (sentences or any(len(quote) >= MIN_WRAPPED_QUOTE for quote in said)))
+    asked = any(quote.endswith("?") or LINK.search(quote) or ADDRESS.search(quote) for quote in quotes)
+    sentences = finished and any(quote.endswith((".", "!", ":", ",")) for quote in quotes)
+    return asked or (len(quotes) > 1 and (sentences or any(len(quote) >= MIN_WRAPPED_QUOTE for quote in quotes)))
 
 
 def _names_weekday(field: str) -> bool:
@@ -244,8 +244,8 @@ def _is_repeated(texts: Sequence[str], kinds: str, cut: int) -> bool:
 
 def names_author(lines: Sequence[str], author: str) -> bool:
     """Does a word of the sender's name stand in the first of these lines?"""
-    said = " ".join(lines[:3]).lower()
-    return any(len(word) > 2 and word in said for word in author.lower().split())
+    text = " ".join(lines[:3]).lower()
+    return any(len(word) > 2 and word in text for word in author.lower().split())
 
 
 _POSTSCRIPT = re.compile(r"(?i)(?:p\.?\s?p?\.?s|n\.?b)\b\.?\s?[:.]?\s")
@@ -292,9 +292,9 @@ _CONTACT = re.compile(r"@|www\.|https?:|\d(?:[\s./()-]{0,3}\d){5}")
 
 def _is_card(lines: Sequence[str]) -> bool:
     """A name above an address or a telephone number, a legal notice, or what a mailing list adds."""
-    said = "\n".join(lines)
-    names = is_name(lines[0].strip()) or "list" in said.lower()
-    return (names and _CONTACT.search(said) is not None) or len(disclaimers(said)) > 1
+    text = "\n".join(lines)
+    names = is_name(lines[0].strip()) or "list" in text.lower()
+    return (names and _CONTACT.search(text) is not None) or len(disclaimers(text)) > 1
 
 
 def is_sentence(line: str) -> bool:

@@ -114,8 +114,8 @@ def _says_nothing(mail: MailBody, kinds: str) -> bool:
     """Is this an empty answer: the line of a phone, introductions and quotes alone, or a signature?"""
     if _SIGNATURE.match(kinds.strip("e")) and not any(map(is_sentence, mail.texts)):
         return is_signature(mail, kinds, kinds.find("g"), len(kinds))
-    said = "".join(kind for text, kind in zip(mail.texts, kinds, strict=True) if text.strip("> \t\u00a0"))
-    return said.lstrip("s").startswith("b") and not said.strip("sbq")
+    written = "".join(kind for text, kind in zip(mail.texts, kinds, strict=True) if text.strip("> \t\u00a0"))
+    return written.lstrip("s").startswith("b") and not written.strip("sbq")
 
 
 SHARED_LINE = re.compile(r"(?<=\S)[ -]{0,5}\bOn \w{3,9}, \w{3,9} \d{1,2}, \d{4}.{0,200}\bwrote:\s*$")
@@ -231,8 +231,8 @@ def _first_line_of_introduction(texts: Sequence[str], kinds: Sequence[str], last
 def _is_complete(introduction: str) -> bool:
     line = undecorated(introduction)[0]
     dated = bool(YEAR.search(line) or NUMERIC_DATE.search(line))
-    told = bool(WROTE.search(line)), leads(line), bool(ADDRESS.search(line))
-    return dated and sum(told) >= 2
+    signs = bool(WROTE.search(line)), leads(line), bool(ADDRESS.search(line))
+    return dated and sum(signs) >= 2
 
 
 def _says_when_or_who(line: str) -> bool:

@@ -449,8 +449,8 @@ def _is_greeting(piece: str) -> bool:
 
 def _thanks_a_person(piece: str) -> bool:
     thanks = _CLOSES.search(piece.strip())
-    said, rest = (piece.strip()[: thanks.end()], piece.strip()[thanks.end() :].strip()) if thanks else ("", "")
-    return (rest != "" and _is_name(rest) and is_small_talk(said)) or _closes(piece)
+    thanked, rest = (piece.strip()[: thanks.end()], piece.strip()[thanks.end() :].strip()) if thanks else ("", "")
+    return (rest != "" and _is_name(rest) and is_small_talk(thanked)) or _closes(piece)
 
 
 def _signs(pieces: list[str]) -> bool:

@@ -77,10 +77,10 @@ def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
 def _without_thanks(wish: str, sender_name: str) -> str:
     """`… no prices. Thanks, Anna` without what stands behind its last sentence that says anything."""
     quotes = Quotations()
-    said = quotes.set_aside(wish)
-    ends = [end.end() for end in re.finditer(r"(?<=[.!?])\s+", said)][-_MOST_SENTENCES_BELOW:]
-    last = next((end for end in ends if not _says(said[end:], sender_name)), len(said))
-    return quotes.shown(said[:last]) if last < len(said) else wish
+    words = quotes.set_aside(wish)
+    ends = [end.end() for end in re.finditer(r"(?<=[.!?])\s+", words)][-_MOST_SENTENCES_BELOW:]
+    last = next((end for end in ends if not _says(words[end:], sender_name)), len(words))
+    return quotes.shown(words[:last]) if last < len(words) else wish
 
 
 def plain(wish: str) -> str:
@@ -93,12 +93,12 @@ def changed_wishes(wishes: Sequence[str], command: Command, wish: str) -> tuple[
     if command is Command.REMEMBER:
         known = {one.casefold() for one in wishes}
         return tuple(wishes) if wish.casefold() in known or len(wishes) >= MOST_WISHES else (*wishes, wish)
-    said = plain(wish)
-    if not said:
+    words = plain(wish)
+    if not words:
         return tuple(wishes)
-    if said in _EVERYTHING:
+    if words in _EVERYTHING:
         return ()
-    found = [one for one in wishes if said in one.casefold()]
+    found = [one for one in wishes if words in one.casefold()]
     return tuple(one for one in wishes if one not in found) if len(found) == 1 else tuple(wishes)
 
 

@@ -103,17 +103,17 @@ def _entries(path: str, text: str) -> Iterator[tuple[str, str, str]]:
     entry: dict[str, list[str]] = {}
     field = ""
     for number, line in enumerate([*text.splitlines(), 'msgid ""'], 1):
-        said = re.match(r'\s*(?:(msgid|msgstr)\s+)?(".*")\s*$', line)
-        if said is None:
+        quoted = re.match(r'\s*(?:(msgid|msgstr)\s+)?(".*")\s*$', line)
+        if quoted is None:
             continue
-        field = said[1] or field
+        field = quoted[1] or field
         if field == "msgid" and "msgstr" in entry:
             yield f"{path}:{number - 1}", "".join(entry["msgid"]), "".join(entry["msgstr"])
             entry = {}
         if field == "" or (field == "msgstr" and "msgid" not in entry):
             raise Permanent(f"{path}:{number}: a translation without its text; write msgid first, then msgstr")
         try:
-            entry.setdefault(field, []).append("" + ast.literal_eval(said[2]))
+            entry.setdefault(field, []).append("" + ast.literal_eval(quoted[2]))
         except (SyntaxError, TypeError, ValueError):
             raise Permanent(f'{path}:{number}: no text in quotes; write \\" for a quote inside of it') from None
 
@@ -160,10 +160,10 @@ def language_of(mail: ParsedMail, known: Sequence[Catalogue], earlier: Iterable[
     share, as `Photo`, tells nothing alone.
     """
     for text in chain((mail.text or mail.subject, mail.elided), (one.text or one.subject for one in earlier)):
-        said = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
-        counts = [(sum(word in one.words for word in said), one) for one in known]
+        words = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
+        counts = [(sum(word in one.words for word in words), one) for one in known]
         most, language = max(counts, key=lambda one: one[0], default=(0, None))
-        english = sum(word in _ENGLISH_WORDS for word in said)
+        english = sum(word in _ENGLISH_WORDS for word in words)
         if most > english:
             return language
         if english > most:

@@ -48,8 +48,8 @@ class ReconcilerProgress:
         return ReconcilerProgress(self._dynamo, self._table, name)
 
     def after(self) -> ProjectUser | None:
-        said = (self._item() or {}).get("after", "")
-        return ProjectUser.parse(said) if said else None
+        stored = (self._item() or {}).get("after", "")
+        return ProjectUser.parse(stored) if stored else None
 
     def passed(self, after: ProjectUser | None, now: datetime) -> None:
         item = {**self._place, "passedAt": now.timestamp(), "expiresAt": epoch(now, KEPT_SECONDS)}
@@ -75,7 +75,7 @@ class ClaimRequestDedup:
         """None for a duplicate; else the id that undoes the entry. A caller with a fence has seen the key free."""
         fence, held = (fence, False) if fence is not None else self._standing(key)
         saying = secrets.token_hex(8)
-        said = {
+        stored = {
             "projectKey": _place(key, again=again),
             "fence": fence,
             "held": held,
@@ -84,7 +84,7 @@ class ClaimRequestDedup:
             "expiresAt": epoch(now, KEPT_SECONDS),
         }
         before = now.timestamp() - (AGAIN_SECONDS if again else HINT_INTERVAL_SECONDS)
-        write = put(self._table, said, NEWS, fence=fence, held=held, before=before)
+        write = put(self._table, stored, NEWS, fence=fence, held=held, before=before)
         refused = self._dynamo.write(f"{key}: asking", write)
         if isinstance(refused, ConditionFailed) and refused.by[0].get("saying") != saying:
             return None  # if it is ours, only the answer to the first try was lost

@@ -160,7 +160,7 @@ class Presence:
     dynamo: Dynamo
     table: str = names.OWNERSHIP
 
-    def tell(self, worker: WorkerSummary, now: datetime) -> None:
+    def renew(self, worker: WorkerSummary, now: datetime) -> None:
         """This worker lives and works."""
         self._write(worker, now, gone=False)
 
@@ -169,13 +169,13 @@ class Presence:
         self._write(worker, now, gone=True)
 
     def keep(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], ended: Ended) -> None:
-        """Tell it now and then while that is so, and leave once `ended`."""
+        """Renew while the worker is `alive`, and leave once `ended`."""
         over = False
         while not over:
             if alive():
-                self._unless_deaf(self.tell, worker, now)
+                self._try_to(self.renew, worker, now)
             over = ended(EACH_SECONDS)
-        self._unless_deaf(self.leave, worker, now)
+        self._try_to(self.leave, worker, now)
 
     @contextmanager
     def kept(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime]) -> Iterator[None]:
@@ -190,11 +190,11 @@ class Presence:
             thread.join(LEAVE_SECONDS)
 
     @staticmethod
-    def _unless_deaf(
-        say: Callable[[WorkerSummary, datetime], None], worker: WorkerSummary, now: Callable[[], datetime]
+    def _try_to(
+        write: Callable[[WorkerSummary, datetime], None], worker: WorkerSummary, now: Callable[[], datetime]
     ) -> None:
         try:
-            say(worker, now())
+            write(worker, now())
         except WebOrdinaryError as problem:  # people see it a little later, or a little longer
             _log.info("%s", problem)
 

@@ -158,7 +158,7 @@ class FinishJob:
     def _go_on(self, plan: FinishPlan, queue: Queue, offers: Offers, now: datetime) -> FinishPlan:
         """With the key's next job, and that of a key which has waited longer."""
         claim, mine, after = plan.claim, plan.mine, plan.after
-        ending = [Record(after, mine.revision, mine.called_back, mine.told)] if after.open else []
+        ending = [Record(after, mine.revision, mine.called_back, mine.events)] if after.open else []
         left = Queue(queue.last_order, [record for record in queue.records if record is not mine] + ending)
         own = next_job(left.jobs, claim.fence, now)
         since = yields_after(claim, own, now, empty=not left.records)

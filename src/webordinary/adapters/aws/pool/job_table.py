@@ -54,7 +54,7 @@ class TimelineEvent(NamedTuple):
         return found
 
 
-ToldOf = Callable[[str], Iterable[TimelineEvent]]
+EventsOf = Callable[[str], Iterable[TimelineEvent]]
 """What was told of a job, by its id."""
 
 
@@ -128,8 +128,8 @@ class Record:
     job: Job
     revision: int
     called_back: bool = False
-    told: tuple[TimelineEvent, ...] = ()
-    """What workers told of it, for people."""
+    events: tuple[TimelineEvent, ...] = ()
+    """Its newest events, for people."""
 
     @property
     def key(self) -> dict[str, object]:
@@ -188,7 +188,7 @@ def fields_of(record: Record, keep_days: int, request: str | None = None) -> dic
         "openShard": OPEN if job.open else None,
         "owes": CALLBACK_PENDING if has_pending_callback(record) else None,
         "expiresAt": _expires_at(job, keep_days),
-        "told": to_text(record.told),
+        "told": to_text(record.events),
         "revision": record.revision,
         "request": request,
     }
@@ -275,10 +275,10 @@ class JobTable:
     """Reads are consistent. Where jobs lie is remembered, and looked up again when they have moved."""
 
     def __init__(
-        self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = no_events, keep_days: int = KEEP_DAYS
+        self, dynamo: Dynamo, name: str = names.JOBS, events_of: EventsOf = no_events, keep_days: int = KEEP_DAYS
     ) -> None:
         """What was told of a job by this process is written with the job's next change."""
-        self.dynamo, self.name, self._told_of, self.keep_days = dynamo, name, told_of, keep_days
+        self.dynamo, self.name, self._events_of, self.keep_days = dynamo, name, events_of, keep_days
         self._places: dict[str, dict[str, object]] = {}
         self._guard = threading.Lock()
 
@@ -341,8 +341,8 @@ class JobTable:
 
     def change(self, before: Record, after: Job, request: str) -> list[Write]:
         """Write a job's new state if its revision is unchanged; its key changes when it settles or goes to the tail."""
-        told = merged(before.told, self._told_of(after.job_id))
-        fields = fields_of(Record(after, before.revision + 1, before.called_back, told), self.keep_days, request)
+        events = merged(before.events, self._events_of(after.job_id))
+        fields = fields_of(Record(after, before.revision + 1, before.called_back, events), self.keep_days, request)
         if key_of(after) == before.key:
             return [put(self.name, fields, UNCHANGED, revision=before.revision)]
         return [

@@ -246,8 +246,8 @@ class AwsPendingCallbacks:
     def _mark_other_case(self, what: str, record: Record, token: str) -> bool:
         """A job that goes on, or that has callbacks for two tokens. False if it changed meanwhile."""
         job = record.job
-        told = job._replace(preempted_token=None) if job.preempted_token == token else job
-        after = Record(told, record.revision + 1, record.called_back or job.task_token == token, record.told)
+        delivered = job._replace(preempted_token=None) if job.preempted_token == token else job
+        after = Record(delivered, record.revision + 1, record.called_back or job.task_token == token, record.events)
         if (after.job, after.called_back) == (job, record.called_back):
             return True
         write = put(self._table.name, fields_of(after, self._table.keep_days), UNCHANGED, revision=record.revision)

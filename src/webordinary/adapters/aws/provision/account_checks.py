@@ -134,10 +134,10 @@ class AccountChecks:
     def clock(self) -> CheckResult:
         """Is our clock AWS's?"""
         answer = self._client("sts").get_caller_identity()
-        said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        if not said:
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        if not date:
             return doubtful("AWS did not say what time it is", "compare this machine's clock by hand: `date -u`")
-        apart = abs((datetime.now(UTC) - parsedate_to_datetime(said)).total_seconds())
+        apart = abs((datetime.now(UTC) - parsedate_to_datetime(date)).total_seconds())
         words = f"this machine's clock and AWS's are {apart:.0f} s apart"
         if apart > CLOCKS_REFUSED_SECONDS:
             return broken(words, "let it follow a time server; AWS refuses requests of another time")

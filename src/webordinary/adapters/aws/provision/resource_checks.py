@@ -227,11 +227,11 @@ class WorkerChecks:
         desired, running = service.get("desiredCount", 0), service.get("runningCount", 0)
         words = f"{running} of {desired} workers run"
         news = [event["message"] for event in service.get("events", [])[:_RECENT]]
-        told = next((one for one in news if any(bad in one for bad in _BAD_NEWS)), "")
+        problem = next((one for one in news if any(bad in one for bad in _BAD_NEWS)), "")
         failed = any(one.get("rolloutState") == "FAILED" for one in service.get("deployments", []))
-        if failed or (told and running < desired):
+        if failed or (problem and running < desired):
             return broken(
-                f"{words}; ECS says: {told or 'the deployment failed'}", "docs/aws.md, Runbook, unclaimed-depth"
+                f"{words}; ECS says: {problem or 'the deployment failed'}", "docs/aws.md, Runbook, unclaimed-depth"
             )
         if running < desired:
             return doubtful(words, "a machine takes about four minutes to start: look again then")
@@ -272,19 +272,19 @@ class WorkerChecks:
         topic = f"{names.PREFIX}-operator"
         arn = f"arn:aws:sns:{self._intent.region}:{self._intent.account}:{topic}"
         try:
-            told = self._client_of("sns").list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]
+            found = self._client_of("sns").list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]
         except ClientError as problem:
             if code_of(problem) not in ("NotFound", "NotFoundException"):
                 raise
             return broken(f"the topic {topic} is not there", DEPLOY)
-        waiting = [one["Endpoint"] for one in told if one["SubscriptionArn"] == _PENDING]
+        waiting = [one["Endpoint"] for one in found if one["SubscriptionArn"] == _PENDING]
         if waiting:
             todo = "click the link in the mail of AWS Notifications; deploying again sends a new one after three days"
             words = f"{', '.join(waiting)} did not confirm the alarms' subscription: alarms reach no operator"
             return broken(words, todo)
-        if not told:
+        if not found:
             return doubtful("alarms are mailed to no operator", "`webordinary aws deploy -c operator=ADDRESS`")
-        return good(f"alarms go to {', '.join(one['Endpoint'] for one in told)}")
+        return good(f"alarms go to {', '.join(one['Endpoint'] for one in found)}")
 
     def _service(self) -> Mapping[str, Any] | None:
         with translated(f"looking at the service {names.SERVICE}"):

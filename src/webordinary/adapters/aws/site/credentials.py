@@ -144,10 +144,10 @@ class Broker:
         what, asked = f"taking the rights of project {project_id}", {"key": str(key), "worker": self._worker}
         with translated(what):
             answer = self._client.invoke(FunctionName=self._function, Payload=json.dumps(asked))
-            told = json.loads(answer["Payload"].read())
+            issued = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
-            raise Transient(f"{what}: {told.get('errorMessage', told)}; run `webordinary doctor`")
-        return told  # type: ignore[no-any-return]  # as `become_publisher` returns it
+            raise Transient(f"{what}: {issued.get('errorMessage', issued)}; run `webordinary doctor`")
+        return issued  # type: ignore[no-any-return]  # as `become_publisher` returns it
 
 
 class ScopedCredentials(Generic[C]):

@@ -102,10 +102,10 @@ class TenantDomains:
                 if code_of(problem) != "ValidationError":  # there is no such stack
                     raise
                 return None
-        told = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
-        if OWN_DOMAINS not in told:
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+        if OWN_DOMAINS not in outputs:
             return None
-        return _Edge(told[OWN_DOMAINS], told[OWN_DOMAINS_GROUP], told[OWN_DOMAINS_ADDRESS])
+        return _Edge(outputs[OWN_DOMAINS], outputs[OWN_DOMAINS_GROUP], outputs[OWN_DOMAINS_ADDRESS])
 
     def _tenant(self, domain: str) -> tuple[Mapping[str, Any], str] | None:
         with translated(f"asking CloudFront about {domain}"):
