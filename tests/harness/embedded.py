@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +18,7 @@ from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.mail.intake import accept
 from webordinary.mail.ports import OutboxEntry
-from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Delivery, TransportKind
@@ -47,20 +47,28 @@ class EmbeddedHarness:
         message_id: str = "",
         sender: str = SCOTT,
         answers: str = "",
+        files: Sequence[OutgoingFile] = (),
     ) -> str:
         """A mail arrives and goes as far as it can without a worker."""
-        email_id = self.accept(text, message_id, sender, answers)
+        email_id = self.accept(text, message_id, sender, answers, files)
         start(email_id, self.engine, self.services.raw_mails)
         self.engine.run_ready()
         return email_id
 
-    def accept(self, text: str, message_id: str = "", sender: str = SCOTT, answers: str = "") -> str:
+    def accept(
+        self,
+        text: str,
+        message_id: str = "",
+        sender: str = SCOTT,
+        answers: str = "",
+        files: Sequence[OutgoingFile] = (),
+    ) -> str:
         """A mail is safely stored, and nothing more; `answers` is the Message-ID that it goes on from."""
         self._mails += 1
         message_id = message_id or f"<{self._mails}@example.com>"
         now = self.services.clock.now()
         subject = f"Mail {self._mails}"
-        letter = CustomerMail(sender, "edit@localhost", subject, text, message_id=message_id, in_reply_to=answers)
+        letter = CustomerMail(sender, "edit@localhost", subject, text, files, message_id, in_reply_to=answers)
         delivery = Delivery(TransportKind.SMTP, "127.0.0.1", sender, ("edit@localhost",), now)
         mails, events = self.services.raw_mails, self.services.events
         [mail] = accept(write_mail(letter, now), delivery, mails=mails, events=events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_h
 from webordinary.compose import worker
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.write import OutgoingFile
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Job, Settlement
 from webordinary.operations import onboarding
@@ -24,14 +25,16 @@ class SiteHarness:
         self.harness, self.services, self.data = harness, harness.services, data
         self.deps = worker.site_kit(harness.services, WORKER, data / "workspaces" / "w0")
 
-    def mail(self, text: str, message_id: str = "", answers: str = "") -> Job:
+    def mail(self, text: str, message_id: str = "", answers: str = "", files: Sequence[OutgoingFile] = ()) -> Job:
         """A mail arrives and is done; `answers` is the Message-ID that it goes on from."""
-        started = self.begin(text, message_id, answers)
+        started = self.begin(text, message_id, answers, files)
         return self.end(started, self.work().perform(started, self.token(started)))
 
-    def begin(self, text: str, message_id: str = "", answers: str = "") -> StartedJob:
+    def begin(
+        self, text: str, message_id: str = "", answers: str = "", files: Sequence[OutgoingFile] = ()
+    ) -> StartedJob:
         """A mail arrives, and its job is started."""
-        self.harness.receive(text, message_id, answers=answers)
+        self.harness.receive(text, message_id, answers=answers, files=files)
         started = self.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, self.services.clock.now())
         assert isinstance(started, StartedJob)
         return started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
@@ -29,6 +30,8 @@ from webordinary.pool.ports import Jobs
 
 _MOST_QUESTIONS = 3
 """A customer may be asked about one wish; so many are looked back."""
+_SETTLED_LOOKED_AT = 20
+"""Of a person's jobs, the newest: a question that is older was not meant by a “yes”."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,30 @@ class Instructions:
         told = Instruction(text, own_words(mail.subject), mail.sender, job.command, files)
         if job.command is not Command.EDIT:
             return self._with_change_meant(told, job.email_id, mail)
-        asked = self._mails_asked_about(job, mail)
-        earlier = (self._files_of(email_id, one) for email_id, one in asked if not files)
-        return replace(told, wish=_wish_behind(mail, asked), attachments=files or next(filter(None, earlier), ()))
+        if answer_in(mail.text) is ConfirmationAnswer.YES:
+            told = replace(told, undone_since=self._undone_since_question(job))
+        return self._with_wish(told, mail, self._mails_asked_about(job, mail))
+
+    def _with_wish(self, told: Instruction, mail: ParsedMail, asked: Sequence[tuple[str, ParsedMail]]) -> Instruction:
+        """With the wish and the files of the mails that it answers a question about."""
+        told = replace(told, wish=_wish_behind(mail, asked))
+        brought = [files for email_id, one in asked if (files := self._files_of(email_id, one))]
+        if told.attachments and brought:
+            return files_meant(told, brought[0])
+        if not brought or len(brought) == 1:
+            return replace(told, attachments=told.attachments or next(iter(brought), ()))
+        # The answer before this one brought files, too: it may have been asked which are meant.
+        (email_id, before), *earlier = asked
+        text = without_own_name(before.text, before.sender_name)
+        first = self._with_wish(replace(told, text=text, attachments=self._files_of(email_id, before)), before, earlier)
+        return files_chosen(told, first) if first.rivals else replace(told, attachments=brought[0])
+
+    def _undone_since_question(self, job: Job) -> bool:
+        """Whether an undo, and no question, is the last thing that became of the job's conversation."""
+        for one in self.jobs.settled_jobs(job.key, _SETTLED_LOOKED_AT):
+            if one.thread_id == job.thread_id and one.result and (one.result.question or one.result.undone):
+                return bool(one.result.undone)
+        return False
 
     def _files_of(self, email_id: str, mail: ParsedMail) -> tuple[Attachment, ...]:
         lines = self.manifest.of(email_id) if mail.attachment_count else ()
@@ -99,6 +123,60 @@ def _wish_behind(mail: ParsedMail, asked: Sequence[tuple[str, ParsedMail]]) -> s
         if len(wish) <= SUBJECT_LENGTH:
             wish = max(wish, earlier.text or own_words(earlier.subject), key=len)
     return "" if wish == mail.text else wish
+
+
+_SAYS_NEW = re.compile(
+    r"\b(?:instead|rather|attached|better|new|other|this|these|here|stattdessen|lieber|anbei|angehängt\w*|besser\w*|neue?\w*"
+    r"|andere?\w*|dies\w*|hier|plutôt|à la place|ci-joint\w*|meilleure?\w*|nouve\w+|autre|cette|ces|voici|en su lugar"
+    r"|mejor|adjunt\w+|nuev\w+|otr[ao]|est[ao]s?|aquí|invece|allegat\w+|migliore?|nuov\w+|altr[ao]|quest\w+|ecco"
+    r"|in plaats|liever|bijgevoegd\w*|bijlage|nieuwe?|betere|deze|hierbij)\b",
+    re.I,
+)
+_SAYS_BOTH = re.compile(
+    r"\b(?:also|too|as well|both|auch|beiden?|zusätzlich|aussi|les deux|également|también|amb[ao]s|anche|entramb[ei]"
+    r"|ook|allebei)\b",
+    re.I,
+)
+_SAYS_NOT = re.compile(r"\b(?:not|don't|without|nicht|keine?\w*|ohne|pas|sans|sin|non|senza|niet|geen|zonder)\b", re.I)
+_SAYS_FIRST = re.compile(
+    r"\b(?:1|first|earlier|old|erste\w*|alte\w*|première?|premier|ancienne?|primer[ao]?|antigu[ao]|prim[ao]|vecchi[ao]"
+    r"|eerste|oude)\b",
+    re.I,
+)
+_SAYS_SECOND = re.compile(
+    r"\b(?:2|second|new|last|zweite\w*|neue?\w*|letzte\w*|deuxième|seconde?|nouvelle|nouveau|dernière?|segund[ao]"
+    r"|nuev[ao]|últim[ao]|second[ao]|nuov[ao]|ultim[ao]|tweede|nieuwe|laatste)\b",
+    re.I,
+)
+
+
+def files_meant(told: Instruction, before: tuple[Attachment, ...]) -> Instruction:
+    """An answer with files to a question about a mail with files: those that it says, else both sets are `rivals`.
+
+    A mail program may send the files of the mail before once more, and the logo of a signature with each mail.
+    """
+    known = {one.digest for one in before}
+    new = tuple(one for one in told.attachments if one.digest not in known)
+    if not new:
+        return replace(told, attachments=before)
+    is_other_kind = not {one.kind for one in new} & {one.kind for one in before}
+    says_not = _SAYS_NOT.search(told.text)
+    if is_other_kind or (_SAYS_BOTH.search(told.text) and not says_not):
+        return replace(told, attachments=(*before, *new))
+    if _SAYS_NEW.search(told.text) and not says_not:
+        return replace(told, attachments=new)
+    return replace(told, attachments=new, rivals=before)
+
+
+def files_chosen(told: Instruction, asked: Instruction) -> Instruction:
+    """The answer that was asked about, with the files that its sender has chosen now; else it is asked about again."""
+    says = [bool(words.search(told.text)) for words in (_SAYS_FIRST, _SAYS_SECOND)]
+    both = (*asked.rivals, *asked.attachments)
+    if _SAYS_BOTH.search(told.text) or says == [True, True]:
+        return replace(asked, attachments=both, rivals=())
+    if says == [False, False]:
+        return asked
+    return replace(asked, attachments=asked.rivals if says[0] else asked.attachments, rivals=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +263,8 @@ class SiteJobs:
             raise Permanent(f"{command} is answered at once and never becomes a worker's job")
         if command is Command.EDIT and not run.request:
             return report.of_no_words(run.instruction.attachments)
+        if run.instruction.rivals:
+            return report.of_rival_files(run.instruction)
         workspace = check_out(run)
         if command is Command.PUBLISH:
             return publish(run, workspace)
@@ -210,6 +290,8 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
     """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
         return done
+    if then == Command.UNDO and run.instruction.undone_since:
+        return report.of_undone_already()
     said = f"{run.request} {run.instruction.wish}"  # a “yes” may answer a question about it
     if answer_in(run.request) is not ConfirmationAnswer.YES:  # one to another reply of a thread about it does not
         said = f"{run.instruction.subject} {said}"

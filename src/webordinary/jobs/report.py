@@ -14,7 +14,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, line_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
-from webordinary.model.mail import Attachment
+from webordinary.model.mail import Attachment, Instruction
 
 LISTED_FILES = 50
 LOG_CHARACTERS = 8000
@@ -76,6 +76,16 @@ def of_no_words(files: Sequence[Attachment]) -> Settlement:
             "Your mail came without words, so I do not know what to change. Reply with what you wish, as you would say "
             "it to a person, for example: change the title of the homepage to Spring Sale."
         )
+    return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
+
+
+def of_rival_files(instruction: Instruction) -> Settlement:
+    """An answer brings files beside those of the mail that it is about: asks back, as either may be lost."""
+    before, now = (", ".join(one.name for one in some[:5]) for some in (instruction.rivals, instruction.attachments))
+    words = (
+        f"Your earlier mail brought {before}, and your answer brought {now}, so nothing was changed yet. Which do you "
+        "mean? Reply “1” for the earlier one, “2” for the new one, or “both”."
+    )
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
 
 
@@ -276,6 +286,15 @@ def of_nothing_to_undo() -> Settlement:
     words = (
         "There is nothing to undo: no change that was asked for in this conversation is on the site. To take back one "
         "of another conversation, reply “undo” to the mail that told you of it."
+    )
+    return Settlement(JobOutcome.SUCCEEDED, JobResult(words))
+
+
+def of_undone_already() -> Settlement:
+    """A “yes” to a question about an undo, after the sender has undone the change by another mail."""
+    words = (
+        "The change was taken back already, so I took nothing else back. To take back the change before it, too, "
+        "reply “undo”."
     )
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words))
 

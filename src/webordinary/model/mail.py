@@ -148,6 +148,10 @@ class Instruction:
     """The job of the mail that an `undo` or `publish` answers, or whose answer it answers; empty if unknown."""
     wish: str = ""
     """What was wished, where the text only answers a question about that."""
+    rivals: tuple[Attachment, ...] = ()
+    """Files of the mail that this one answers a question about, where it is not clear whether they are meant, too."""
+    undone_since: bool = False
+    """A “yes”, and the conversation's newest change was taken back after its last question."""
     replies: bool = False
     """Whether an `undo` or `publish` goes on from an earlier mail, also from one that is not known any more."""
 

@@ -44,7 +44,15 @@ from webordinary.mail.replies.languages import Catalogue, catalogues, language_o
 from webordinary.mail.replies.rendering import Brand, as_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
-from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
+from webordinary.model.mail import (
+    Attachment,
+    AttachmentKind,
+    Command,
+    Instruction,
+    ParsedMail,
+    RefusedAttachment,
+    Reply,
+)
 from webordinary.model.names import job_id_of
 from webordinary.model.projects import SenderRole
 from webordinary.pool.reconciler import STOPPED
@@ -431,6 +439,8 @@ FILES = tuple(
     for reason in (PDF_REFUSED, PDF_OPAQUE, OFFICE_REFUSED, UNREADABLE, TOO_LARGE, NO_HEIC)
 )
 FLAWS = tuple((kind, "Home", "x.png") for kind in ("link", "picture", "alt", "title", "size"))
+PHOTO = Attachment("index.html", "image/png", AttachmentKind.IMAGE, 1, "0" * 64)
+RIVALS = Instruction("x", "", SCOTT, Command.EDIT, (PHOTO,), rivals=(PHOTO,))
 ANSWERS = {
     "held, paused": answers.held(parsed(), paused=True),
     "held, no budget": answers.held(parsed(), paused=False),
@@ -470,6 +480,8 @@ ANSWERS = {
     "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
     "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),
     "nothing to undo": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_nothing_to_undo().result),
+    "undone already": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_undone_already().result),
+    "which file": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_rival_files(RIVALS).result),
     "undo conflicts": answer_job(parsed(), JobOutcome.FAILED, report.of_undo_conflict(LIST).result),
     "still public": answer_job(parsed(), JobOutcome.FAILED, JobResult(f"{STILL_PUBLIC}\n\n{NOT_YOURS}")),
     "cancelled": answer_job(parsed(), JobOutcome.CANCELLED, JobResult(STOPPED)),
