@@ -30,6 +30,7 @@ from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.cli.main import parser
+from webordinary.entrypoints.dashboard import actions
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.parsing.message import parse
@@ -191,6 +192,18 @@ def test_mails_are_found_by_sender_site_and_state(container: Container, page: Te
     email_id = hold(container)
     for query, found in (("sender=SCOTT", True), ("state=held&project=amelia", True), ("state=done", False)):
         assert (f"/mails/{email_id}" in page.get(f"/mails?{query}").text) is found, query
+
+
+def test_a_site_is_chosen_from_a_short_list_and_typed_where_there_are_many(
+    container: Container, page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email_id = hold(container)
+    assert "<option selected>amelia</option>" in page.get("/mails?project=amelia").text
+    monkeypatch.setattr(actions, "MOST_CHOICES", 0)
+    typed = page.get("/mails?project=amelia").text
+    assert "<option" not in typed
+    assert '<input name="project" value="amelia"' in typed
+    assert email_id in typed
 
 
 def test_the_operator_answers_a_customer_in_the_conversation_from_the_page(

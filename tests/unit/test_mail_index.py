@@ -51,6 +51,9 @@ def test_pages_and_counts_agree(world: DashboardTables, index: SqliteMailIndex) 
     after = index.find(MailFilter(), 3, before=pages[0].mails[-1].email_id)
     assert after.mails == pages[1].mails
     assert sum(index.counts().values()) == 7
+    project_ids = ["amelia", "nobody"]
+    assert index.counts_by_site(project_ids) == {one: index.counts(one) for one in project_ids}
+    assert sum(index.counts_by_site(project_ids)["amelia"].values()) == 7
 
 
 def test_a_mail_that_changes_its_state_is_counted_once(world: DashboardTables, index: SqliteMailIndex) -> None:

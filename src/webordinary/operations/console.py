@@ -172,6 +172,10 @@ class Console:
         """How many mails there are in each state."""
         return self._services.mail_index.counts(project_id)
 
+    def counts_by_site(self, projects: Sequence[Project]) -> Mapping[str, Mapping[MailState, int]]:
+        """How many mails of each of these sites there are in each state."""
+        return self._services.mail_index.counts_by_site([project.project_id for project in projects])
+
     def waiting(self) -> int:
         """How many mails need a person, beside those that were given up; 0 where counting costs calls."""
         counts = {} if self.reach else self.counts()

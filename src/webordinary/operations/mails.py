@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -76,6 +76,10 @@ class ScannedMails:
         for (project, state), number in self._counted.items():
             found[state] += number if project_id in ("", project) else 0
         return +found
+
+    def counts_by_site(self, project_ids: Sequence[str]) -> Mapping[str, Mapping[MailState, int]]:
+        """See MailIndex."""
+        return {project_id: self.counts(project_id) for project_id in project_ids}
 
     def _recent(self, since: datetime | None, before: str) -> Iterator[MailSummary]:
         last: str | None = before or None

@@ -259,7 +259,7 @@ class SiteHealth:
 def health_of(services: Container, project: Project) -> SiteHealth:
     """The health of one site, by what its edit site shows and its last build."""
     kept = services.releases.list(project.project_id, Stage.EDIT)
-    path = services.releases.current(project.project_id, Stage.EDIT)
+    path = services.releases.current(project.project_id, Stage.EDIT) if kept else None
     shown = next((release for release in kept if release.path == path), None)
     at = shown.made_at if shown else None
     if shown is None:

@@ -65,6 +65,9 @@ class MailIndex(Protocol):
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:
         """How many mails there are in each state."""
 
+    def counts_by_site(self, project_ids: Sequence[str]) -> Mapping[str, Mapping[MailState, int]]:
+        """The same for each of these sites, in one look."""
+
 
 class WaitingJobs(Jobs, Protocol):
     """Jobs with the queries that pausing, resuming and removing a site need."""

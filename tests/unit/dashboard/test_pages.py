@@ -12,6 +12,7 @@ from tests.unit.dashboard.tables import AMELIA_SCOTT, PIXEL, DashboardTables, li
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.adapters.sqlite.jobs import SqliteInterruptions
 from webordinary.entrypoints.dashboard.pages import PAGE_SIZE
+from webordinary.entrypoints.dashboard.ports import _card
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -90,6 +91,18 @@ def test_old_mails_are_reached_page_by_page(world: DashboardTables, page: TestCl
     second = page.get(f"/?before={ids[3]}").text
     assert all(email_id in second for email_id in ids[:3])
     assert ids[4] not in second
+
+
+def test_a_mail_is_printed_once_for_every_list_and_anew_when_it_changed(
+    world: DashboardTables, page: TestClient
+) -> None:
+    email_id = world.mail("Brighter <pots>")
+    assert "Brighter &lt;pots&gt;" in page.get("/").text
+    printed = _card.cache_info().misses
+    assert "Brighter &lt;pots&gt;" in page.get("/fragments/home").text
+    assert _card.cache_info().misses == printed
+    world.put("dead_letters", email_id=email_id, reason="broken", died_at=world.at(0))
+    assert "given up" in page.get("/fragments/home").text
 
 
 def test_the_status_is_the_same_as_json(world: DashboardTables, page: TestClient) -> None:

@@ -98,17 +98,20 @@ class FolderReleases:
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see."""
-        highest = _highest(self._place(project_id, stage))
-        return self._release(project_id, stage, highest).path if highest else None
+        place = self._place(project_id, stage)
+        highest = _highest(place)
+        return place.joinpath("releases", highest) if highest else None
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
         """All kept releases, newest first."""
         folder = self._place(project_id, stage) / "releases"
-        if not folder.is_dir():
+        try:
+            with os.scandir(folder) as found:
+                made = sorted(((entry.stat().st_mtime_ns, entry.name) for entry in found), reverse=True)
+        except (FileNotFoundError, NotADirectoryError):
             return ()
-        made = sorted(((path.stat().st_mtime_ns, path) for path in folder.iterdir()), reverse=True)
         return tuple(
-            Release(project_id, stage, path.name, path, datetime.fromtimestamp(at / 1e9, UTC)) for at, path in made
+            Release(project_id, stage, name, folder / name, datetime.fromtimestamp(at / 1e9, UTC)) for at, name in made
         )
 
     def previews(self, project_id: str) -> tuple[Stage, ...]:
@@ -154,7 +157,7 @@ class FolderReleases:
                 _outlive(release.path, place / "spare")
 
     def _place(self, project_id: str, stage: Stage) -> Path:
-        return self._sites / project_id / stage.value
+        return self._sites.joinpath(project_id, stage.value)
 
     def _release(self, project_id: str, stage: Stage, name: str) -> Release:
         return Release(project_id, stage, name, self._place(project_id, stage) / "releases" / name)
@@ -169,7 +172,8 @@ def _point(place: Path, name: str, fence: int) -> None:
 def _highest(place: Path) -> str:
     """The release that the highest fence names; empty when there is none."""
     try:
-        names = sorted((path.name for path in (place / "pointers").iterdir() if path.name.isdigit()), reverse=True)
+        with os.scandir(f"{place}/pointers") as found:
+            names = sorted((entry.name for entry in found if entry.name.isdigit()), reverse=True)
     except FileNotFoundError:
         return ""
     for name in names:

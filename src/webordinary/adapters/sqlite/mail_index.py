@@ -51,6 +51,8 @@ UPDATE mail_index SET searchable = CASE
   WHEN state <> 'open' THEN 1 ELSE searchable END
 WHERE searchable < 2 AND email_id IN (SELECT value FROM json_each(:ids))"""
 ADVANCE = "UPDATE mail_index_cursor SET number = max(number, :number), seq = max(seq, :seq)"
+COUNTS_BY_SITE = """
+SELECT project_id, state, mails FROM mail_counts WHERE project_id IN (SELECT value FROM json_each(?))"""
 # A mail that was not admitted has no job; its site is that of its sender, if there is one only.
 SITE_OF_SENDER = """
 SELECT min(project_id) AS project_id, min(user_id) AS user_id
@@ -89,6 +91,15 @@ class SqliteMailIndex:
         self.catch_up()
         with self._database.read() as conn:
             return self._counts(conn, project_id)
+
+    def counts_by_site(self, project_ids: Sequence[str]) -> Mapping[str, Mapping[MailState, int]]:
+        """How many mails of each of these sites there are in each state."""
+        self.catch_up()
+        counts: dict[str, dict[MailState, int]] = {project_id: {} for project_id in project_ids}
+        with self._database.read() as conn:
+            for project_id, state, mails in conn.execute(COUNTS_BY_SITE, (json.dumps(list(project_ids)),)):
+                counts[project_id][MailState(state)] = mails
+        return counts
 
     def run_once(self, now: datetime) -> int:
         """Catch up, and look again at open mails whose last event may be lost."""

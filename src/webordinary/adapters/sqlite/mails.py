@@ -449,7 +449,7 @@ class SqliteDirectory:
 
     def projects(self) -> tuple[Project, ...]:
         with self._db.read() as conn:
-            return tuple(_project(row) for row in conn.execute(PROJECTS))
+            return tuple(_project_of(settings) for (settings,) in conn.execute(PROJECTS))
 
     def senders(self) -> tuple[Sender, ...]:
         with self._db.read() as conn:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from webordinary.adapters.records import attachment_from_json, mail_from_json
 from webordinary.adapters.sqlite.claims import names_of
@@ -41,23 +43,25 @@ from webordinary.model.snapshot import (
 )
 
 
-def job_of(row: sqlite3.Row) -> JobSummary:
-    """A job, with its worker's name."""
-    key = ProjectUser.parse(row["key"])
+@lru_cache(maxsize=1024)  # lists are looked at after every event, and nearly all of their jobs are as they were
+def job_of(row: tuple[Any, ...]) -> JobSummary:
+    """A row of JOBS, without its mail."""
+    job_id, key, thread_id, command, state, attempts, interruptions, worker, outcome, result, *times = row
+    person = ProjectUser.parse(key)
     return JobSummary(
-        job_id=row["job_id"],
-        key=key,
-        thread_id=row["thread_id"],
-        command=Command(row["command"]),
-        state=JobState(row["state"]),
-        attempts=row["attempts"],
-        interruptions=row["interruptions"],
-        worker=row["worker_name"],
-        outcome=JobOutcome(row["outcome"]) if row["outcome"] else None,
-        result=result_of(row["result"], key),
-        queued_at=at_or_none(row["queued_at"]),
-        started_at=at_or_none(row["started_at"]),
-        settled_at=at_or_none(row["settled_at"]),
+        job_id=job_id,
+        key=person,
+        thread_id=thread_id,
+        command=Command(command),
+        state=JobState(state),
+        attempts=attempts,
+        interruptions=interruptions,
+        worker=worker,
+        outcome=JobOutcome(outcome) if outcome else None,
+        result=result_of(result, person),
+        queued_at=at_or_none(times[0]),
+        started_at=at_or_none(times[1]),
+        settled_at=at_or_none(times[2]),
     )
 
 
@@ -191,7 +195,8 @@ ORDER BY r.received_at DESC, r.email_id DESC"""
 
 # So has it several jobs: its first, and {job_id}-r1 and so on.
 JOBS = """
-SELECT j.*, coalesce(w.name, j.worker) AS worker_name
+SELECT j.email_id, j.job_id, j.key, j.thread_id, j.command, j.state, j.attempts, j.interruptions,
+       coalesce(w.name, j.worker), j.outcome, j.result, j.queued_at, j.started_at, j.settled_at
 FROM json_each(:ids) AS mine JOIN jobs j ON j.job_id >= mine.value AND j.job_id < mine.value || '.'
 LEFT JOIN workers w ON w.worker = j.worker
 ORDER BY j.id"""
@@ -319,7 +324,7 @@ class SqliteOverview:
         """The addresses that may change a site."""
         with self._database.read() as conn:
             rows = conn.execute(SENDERS, {"limit": MAX_ROWS}).fetchall()
-        return [Sender(row["address"], ProjectUser(row["project_id"], row["user_id"])) for row in rows]
+        return [_sender(*row) for row in rows]
 
     def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
         """What happened after the event `seq`, oldest first."""
@@ -344,6 +349,11 @@ class SqliteOverview:
                 conn.execute("ROLLBACK")
 
 
+@lru_cache(maxsize=MAX_ROWS)
+def _sender(address: str, project_id: str, user_id: str) -> Sender:
+    return Sender(address, ProjectUser(project_id, user_id))
+
+
 def _ids(rows: Iterable[sqlite3.Row]) -> list[str]:
     return [row["email_id"] for row in rows]
 
@@ -352,7 +362,7 @@ def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSu
     """These mails as they stand, newest first."""
     ids = {"ids": json.dumps(email_ids)}
     first_jobs = {"ids": json.dumps([job_id_of(email_id) for email_id in email_ids])}
-    jobs = {row["email_id"]: job_of(row) for row in conn.execute(JOBS, first_jobs)}
+    jobs = {row[0]: job_of(row[1:]) for row in conn.execute(JOBS, first_jobs)}
     answers = {row["email_id"]: row for row in conn.execute(ANSWERS, ids)}
     dead = {row["email_id"]: row["reason"] for row in conn.execute(DEAD, ids)}
     milestones: dict[str, dict[str, datetime]] = defaultdict(dict)

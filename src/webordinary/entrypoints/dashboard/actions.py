@@ -30,6 +30,8 @@ from webordinary.operations.site_settings import SiteChanges, hook_address
 from webordinary.setting_rules import host_name
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
+MOST_CHOICES = 100
+"""Sites in a list to choose from; the name of one of more is typed."""
 ROLE_WORDS = {
     SenderRole.BOTH: "asks for changes and publishes",
     SenderRole.EDITOR: "asks for changes",
@@ -112,7 +114,8 @@ class ActionPages:
         seq = await self._do(self._d.overview.last_seq)
         found = await self._do(self._console.find, wanted, page)
         counts = await self._do(self._console.counts, wanted.project_id)
-        sites = [project.project_id for project in await self._do(self._console.sites)]
+        projects = await self._do(self._console.sites)
+        sites = [project.project_id for project in projects] if len(projects) <= MOST_CHOICES else []
         view = mail_list_view(found, counts, wanted, page, PAGE_SIZE, self._d.clock())
         return self._templates.live(
             request, "mail_list.html", list=view, wanted=wanted, sites=sites, reach=self._console.reach, seq=seq
@@ -221,10 +224,8 @@ class ActionPages:
         return response
 
     def _site_lines(self, projects: Sequence[Project]) -> list[SiteLine]:
-        now = self._d.clock()
-        return [
-            site_line(one, self._console.health(one), self._console.counts(one.project_id), now) for one in projects
-        ]
+        now, counts = self._d.clock(), self._console.counts_by_site(projects)
+        return [site_line(one, self._console.health(one), counts[one.project_id], now) for one in projects]
 
     async def site(self, request: Request) -> Response:
         """One site: health, releases, people, costs, settings."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -285,10 +285,20 @@ class Templates:
         return {"dashboard": self._dashboard, "signed_in": user, "may_act": user is None or user.role is Role.OPERATOR}
 
 
+MOST_CARDS = 1000
+
+
+@lru_cache(maxsize=MOST_CARDS)
+def _card(name: str, line: Hashable) -> str:
+    """A mail or a site in a list. Lists are fetched again after every event, and nearly all in them is as it was."""
+    card: str = getattr(_environment().get_template("_parts.html").module, name)(line)
+    return card
+
+
 @cache
 def _environment() -> Environment:
     """One for the process, because it keeps the compiled templates."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -296,3 +306,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,  # an update on disk must not mix with the running version
     )
+    environment.globals["card"] = _card
+    return environment

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from webordinary.model.snapshot import OTHER_WORKER, TimelineEntry
 
@@ -32,10 +33,16 @@ class Piece:
 
 def moment(at: datetime, now: datetime) -> FormattedTime:
     """Show the time of day here, with the date where it is not today's."""
+    day, time_of_day, day_and_time, iso = _local(at)
+    clock = time_of_day if day == now.astimezone().date() else day_and_time
+    return FormattedTime(iso, clock, ago(now - at), duration(now - at))
+
+
+@lru_cache(maxsize=2000)  # lists show the same mails again and again
+def _local(at: datetime) -> tuple[date, str, str, str]:
     local = at.astimezone()
-    today = local.date() == now.astimezone().date()
-    clock = f"{local:%H:%M:%S}" if today else f"{local.day} {local:%b %Y, %H:%M}"
-    return FormattedTime(at.isoformat(timespec="milliseconds"), clock, ago(now - at), duration(now - at))
+    day_and_time = f"{local.day} {local:%b %Y, %H:%M}"
+    return local.date(), f"{local:%H:%M:%S}", day_and_time, at.isoformat(timespec="milliseconds")
 
 
 def ago(span: timedelta) -> str:
