@@ -201,7 +201,7 @@ def test_the_charts_of_the_pool_are_made_of_what_is_sampled(harness: EmbeddedHar
     begun = harness.start_job()
     services.events.emit(Event(EventKind.JOB_SETTLED, data={"outcome": "succeeded", "latency_ms": 700}))
     services.events.close()
-    assert Sampling(services.metrics, services.samples).run_once(services.clock.now()) == 1
+    assert Sampling(services.metrics, services.pool_history).run_once(services.clock.now()) == 1
     services.pool.claims.end_and_take_next(begun, DONE, services.clock.now(), more=False)
     for span in ("24h", "30d", "nonsense"):
         text = page.get(f"/pool?span={span}").text

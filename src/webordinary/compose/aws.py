@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from types_boto3_sts import STSClient
 
     from webordinary.adapters.aws.blobs import FetchedFiles
+    from webordinary.adapters.aws.events import CloudWatchHistory
     from webordinary.adapters.aws.site.credentials import Broker
     from webordinary.adapters.aws.site.job_files import S3BuildLogs, S3SessionFiles
     from webordinary.adapters.aws.site.own_domains import TenantDomains
@@ -128,9 +129,10 @@ class AwsContainer:
         session: boto3.Session | None = None,
         clients: Clients | None = None,
         events_of: EventsOf = no_events,
+        spent: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._settings, self._process, self._session = settings, process, session
-        self._given_clients, self._events_of = clients, events_of
+        self._given_clients, self._events_of, self._spent = clients, events_of, spent
         self._scratch = scratch or settings.data
         self._listed_after = ""
         self.events: Events = events or LoggedEvents()
@@ -427,7 +429,7 @@ class AwsContainer:
 
     @cached_property
     def ledger(self) -> AwsLedger:
-        return AwsLedger(self.dynamo)
+        return AwsLedger(self.dynamo, spent=self._spent)
 
     @cached_property
     def build_logs(self) -> S3BuildLogs:
@@ -484,9 +486,13 @@ class AwsContainer:
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         return ()
 
-    @property
-    def samples(self) -> None:
-        return None
+    @cached_property
+    def pool_history(self) -> CloudWatchHistory:
+        from webordinary.adapters.aws.events import CloudWatchHistory  # noqa: PLC0415 - a lambda starts without it
+
+        config = config_of(self.config.aws_region, self.endpoint)
+        session = self._session or boto3.Session()
+        return CloudWatchHistory(session.client("cloudwatch", config=config, endpoint_url=self.endpoint))
 
     def drain_worker(self, worker: str) -> None:
         raise Permanent(

@@ -17,7 +17,7 @@ from pathlib import Path
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import outage_behind
 from webordinary.adapters.aws.ecs import ProtectedWork, TaskProtection, container_id
-from webordinary.adapters.aws.events import EventLines, MaskingFilter
+from webordinary.adapters.aws.events import DOLLARS, EventLines, MaskingFilter
 from webordinary.adapters.aws.pool.claim_table import Presence
 from webordinary.adapters.aws.pool.job_table import JobTimeline
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
@@ -73,7 +73,14 @@ def run_cloud_worker(
             _refuse_namesakes(lock_files, name)
         lines = EventLines(worker_id)
         events = JobTimeline(lines, lambda: datetime.now(UTC))
-        services = AwsContainer(config, process=worker_id, scratch=home.path, events=events, events_of=events.of)
+        services = AwsContainer(
+            config,
+            process=worker_id,
+            scratch=home.path,
+            events=events,
+            events_of=events.of,
+            spent=partial(lines.level, DOLLARS),
+        )
         protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
         closing.callback(protection.close)
         wakeups = PollingWakeups(

@@ -98,7 +98,7 @@ def background_services(container: EmbeddedContainer, closing: ExitStack, page: 
         each(SWEEP_SECONDS, CallbackDelivery(container.pool)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(INDEX_SECONDS, container.mail_index),
-        each(SAMPLING_SECONDS, Sampling(container.metrics, container.samples)),
+        each(SAMPLING_SECONDS, Sampling(container.metrics, container.pool_history)),
         each(RETENTION_SECONDS, retention(container)),
         Loop(page, None, now, heard(PAGE)),
         *mail_readers(container, closing),

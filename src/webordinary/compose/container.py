@@ -24,7 +24,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.mail import Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
-from webordinary.pool.metrics import MetricsState, Samples
+from webordinary.pool.metrics import History, MetricsState
 from webordinary.pool.ports import InterruptionAudit, Pool
 from webordinary.workflow.reading import MailDeps
 from webordinary.workflow.start import Workflows
@@ -228,8 +228,7 @@ class Container(Protocol):
         """Settled jobs in the order of their ends; none on AWS, where output queues have them."""
 
     @property
-    def samples(self) -> Samples | None:
-        """The pool's last month, for charts; None where CloudWatch has it."""
+    def pool_history(self) -> History: ...
 
     def drain_worker(self, worker: str) -> None:
         """Let a worker end once its running jobs are done; raises Permanent where workers are stopped elsewhere."""

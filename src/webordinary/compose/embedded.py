@@ -355,7 +355,7 @@ class EmbeddedContainer:
         return self.jobs.settled_since(since, limit)
 
     @cached_property
-    def samples(self) -> SqliteSamples:
+    def pool_history(self) -> SqliteSamples:
         return SqliteSamples(self.db)
 
     def drain_worker(self, worker: str) -> None:

@@ -1,8 +1,12 @@
-"""Events of the workers that `aws local` starts: an emulator of AWS keeps no log of them, so the data folder does."""
+"""Events of the workers that `aws local` starts: an emulator of AWS keeps no log of them, so the data folder does.
+
+Nor does it read metrics out of a log: it is told those that the charts of the pool are made of.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,8 +25,9 @@ MOST_EVENTS, TRIM_EACH = 100_000, 1000
 class EmulatedEvents:
     """A database that holds nothing but events, the newest MOST_EVENTS."""
 
-    def __init__(self, file: Path) -> None:
-        self._db = Database(file)
+    def __init__(self, file: Path, counted: Callable[[str], None] = lambda _: None) -> None:
+        """`counted` brings the metrics of a line to the emulator."""
+        self._db, self._counted = Database(file), counted
         self._db.migrate()
         self.log = SqliteEventLog(self._db)
         self._meter = MetricsRecorder(SqliteMetrics(self._db))
@@ -30,7 +35,10 @@ class EmulatedEvents:
 
     def store(self, line: str) -> None:
         """Keep the event that a worker printed as a line of JSON; any other line has none. Never fails its caller."""
-        with suppress(ValueError, TypeError, KeyError, AttributeError, WebOrdinaryError):
+        unreadable = (ValueError, TypeError, KeyError, AttributeError, WebOrdinaryError)
+        with suppress(*unreadable):
+            self._counted(line)
+        with suppress(*unreadable):
             append(self._db, _event_of(json.loads(line)))
             self._stored += 1
             if self._stored % TRIM_EACH == 0:
@@ -50,11 +58,11 @@ def has_emulated_events(config: Config) -> bool:
     return bool(config.aws_endpoint) and (config.data / FILE).exists()
 
 
-def emulated_events(config: Config) -> EmulatedEvents:
-    """The events of this data folder's emulator."""
+def emulated_events(config: Config, counted: Callable[[str], None] = lambda _: None) -> EmulatedEvents:
+    """The events of this data folder's emulator; see EmulatedEvents."""
     file = config.data / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    return EmulatedEvents(file)
+    return EmulatedEvents(file, counted)
 
 
 def _event_of(record: dict[str, object]) -> Event:

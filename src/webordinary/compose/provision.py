@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import Clients, code_of, config_of, connect, translated
+from webordinary.adapters.aws.events import put_embedded
 from webordinary.adapters.aws.provision.deployment import (
     OWN_RUNTIME,
     DeploymentPlan,
@@ -214,6 +216,14 @@ def start_emulated(config: Config, root: Path, report: Callable[[str], None]) ->
         there = services.directory.project(sample.PROJECT_ID)
         report(f"the sample site {sample.PROJECT_ID} is there" if there else "making the sample site")
         onboarding.ensure_sample(services)
+
+
+def emulated_metrics(config: Config) -> Callable[[str], None]:
+    """Brings what a worker printed to the emulator's metrics."""
+    known = credentials(config.aws_region)
+    session = boto3.Session(known["AWS_ACCESS_KEY_ID"], known["AWS_SECRET_ACCESS_KEY"], region_name=config.aws_region)
+    boto = config_of(config.aws_region, config.aws_endpoint)
+    return partial(put_embedded, session.client("cloudwatch", config=boto, endpoint_url=config.aws_endpoint))
 
 
 def verify_sender(clients: Clients, address: str) -> None:

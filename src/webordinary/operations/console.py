@@ -24,7 +24,7 @@ from webordinary.operations import mails, onboarding, pool, releases, site_setti
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
 from webordinary.operations.site_settings import SiteChanges
-from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, spans
+from webordinary.pool.metrics import PoolHistory
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
@@ -290,19 +290,14 @@ class Console:
         """Take a key from a worker that is idle or dead."""
         pool.release_claim(self._services, key, by)
 
-    @property
-    def keeps_history(self) -> bool:
-        """Whether the pool's past is kept here."""
-        return self._services.samples is not None
-
-    def history(self, seconds: int, count: int) -> Sequence[PoolSpan]:
-        """The pool's past in `count` spans that end now; none where it is not kept."""
-        if self._services.samples is None:
-            return ()
+    def history(self, seconds: int, count: int) -> PoolHistory:
+        """The pool's past in `count` bars that end now, or why it cannot be told."""
         now = self._services.clock.now()
         start = datetime.fromtimestamp((int(now.timestamp()) // seconds - count + 1) * seconds, UTC)
-        before = start - timedelta(seconds=SAMPLE_SECONDS)  # where the counters of the first span begin
-        return spans(self._services.samples.since(before, seconds), start, seconds, count)
+        try:
+            return self._services.pool_history.history(start, seconds, count)
+        except WebOrdinaryError as problem:
+            return PoolHistory(problem=str(problem))
 
     @property
     def drains_workers(self) -> bool:

@@ -190,11 +190,17 @@ class Samples(Protocol):
     def put(self, sample: Sample) -> None:
         """Keep a sample; of the same ten minutes the newest, with the most jobs that waited. Old ones go."""
 
-    def since(self, at: datetime, seconds: int) -> Sequence[Sample]:
-        """From then on, oldest first: the last sample of each `seconds`, with the costs and the most waiting of them.
 
-        Of a month at most. The spans begin at multiples of `seconds`.
-        """
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long things took, in seconds: half of them were shorter than `half`, and 95 of 100 than `most`."""
+
+    count: int = 0
+    half: float = 0.0
+    most: float = 0.0
+
+
+NONE_YET = Durations()
 
 
 def sample_of(levels: Levels, counted: MetricsState, now: datetime) -> Sample:
@@ -231,40 +237,68 @@ class PoolSpan:
 
     at: int
     waiting: int = 0
-    claims: tuple[int, ...] = ()
-    latencies: tuple[int, ...] = ()
+    claims: Durations = NONE_YET
+    latencies: Durations = NONE_YET
     outcomes: Mapping[str, int] = field(default_factory=dict)
     usd: float = 0.0
     known: bool = False
     """Something was looked at in this time."""
 
 
-def spans(samples: Sequence[Sample], start: datetime, seconds: int, count: int) -> tuple[PoolSpan, ...]:
-    """`count` bars of `seconds` each from `start` on; the sample before a bar tells where its counters began."""
+@dataclass(frozen=True, slots=True)
+class PoolHistory:
+    """The bars of all charts, oldest first, and what holds for all of them together."""
+
+    spans: tuple[PoolSpan, ...] = ()
+    claims: Durations = NONE_YET
+    latencies: Durations = NONE_YET
+    waits: str = "Jobs that wait"
+    """What `waiting` of a span counts."""
+    problem: str = ""
+    """Why nothing can be shown, in words."""
+
+
+class History(Protocol):
+    """The pool's last month."""
+
+    def history(self, start: datetime, seconds: int, count: int) -> PoolHistory:
+        """`count` bars of `seconds` each from `start` on, which is a multiple of `seconds`. May raise Transient."""
+
+
+def history_of(samples: Sequence[Sample], start: datetime, seconds: int, count: int) -> PoolHistory:
+    """From samples in the order of time; the sample before a bar tells where its counters began."""
     begins = [int(start.timestamp()) + number * seconds for number in range(count)]
-    found: dict[int, list[tuple[Sample | None, Sample]]] = {}
-    before: list[Sample | None] = [None, *samples]
+    found: dict[int, list[tuple[Sample, Sample]]] = {}
+    before = [Sample(begins[0]), *samples]
     for previous, sample in zip(before, samples, strict=False):
         place = bisect_right(begins, sample.at) - 1
         if place >= 0:
             found.setdefault(place, []).append((previous, sample))
-    return tuple(_span(at, found.get(number, [])) for number, at in enumerate(begins))
+    counted = [pair for place in sorted(found) for pair in found[place]]
+    return PoolHistory(
+        tuple(_span(at, found.get(number, [])) for number, at in enumerate(begins)),
+        _durations(_added(_grown(one.claims, other.claims) for one, other in counted if other.claims)),
+        _durations(_added(_grown(one.latencies, other.latencies) for one, other in counted if other.latencies)),
+    )
 
 
-def _span(at: int, parts: Sequence[tuple[Sample | None, Sample]]) -> PoolSpan:
+def _span(at: int, parts: Sequence[tuple[Sample, Sample]]) -> PoolSpan:
     if not parts:
         return PoolSpan(at)
-    first = parts[0][0] or Sample(at)
-    last = parts[-1][1]
+    first, last = parts[0][0], parts[-1][1]
     return PoolSpan(
         at,
         max(sample.waiting for _, sample in parts),
-        _grown(first.claims, last.claims),
-        _grown(first.latencies, last.latencies),
+        _durations(_grown(first.claims, last.claims)),
+        _durations(_grown(first.latencies, last.latencies)),
         {name: _more(first.outcomes.get(name, 0), count) for name, count in last.outcomes.items()},
         sum(sample.usd for _, sample in parts),
         known=True,
     )
+
+
+def _durations(buckets: Sequence[int]) -> Durations:
+    return Durations(sum(buckets), quantile(buckets, 0.5), quantile(buckets, 0.95))
 
 
 def quantile(buckets: Sequence[int], share: float) -> float:

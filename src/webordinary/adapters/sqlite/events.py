@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.overview import UNCLAIMED, unclaimed_of
@@ -19,7 +19,7 @@ from webordinary.model.events import Event
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
-from webordinary.pool.metrics import KEPT, SAMPLE_SECONDS, CountedEvent, MetricsState, Sample
+from webordinary.pool.metrics import KEPT, SAMPLE_SECONDS, CountedEvent, MetricsState, PoolHistory, Sample, history_of
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
 QUIET_SECONDS = 0.1
@@ -301,7 +301,7 @@ MOST_SAMPLES = int(KEPT.total_seconds()) // SAMPLE_SECONDS + 1
 
 
 class SqliteSamples:
-    """See Samples."""
+    """See Samples and History."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -311,7 +311,15 @@ class SqliteSamples:
             conn.execute(PUT_SAMPLE, {"at": sample.at, "waiting": sample.waiting, "record": sample.to_json()})
             conn.execute(FORGET_SAMPLES, (sample.at - KEPT.total_seconds(),))
 
+    def history(self, start: datetime, seconds: int, count: int) -> PoolHistory:
+        before = start - timedelta(seconds=SAMPLE_SECONDS)  # where the counters of the first bar begin
+        return history_of(self.since(before, seconds), start, seconds, count)
+
     def since(self, at: datetime, seconds: int) -> Sequence[Sample]:
+        """From then on, oldest first: the last sample of each `seconds`, with the costs and the most waiting of them.
+
+        Of a month at most. The bars begin at multiples of `seconds`.
+        """
         values = {"since": at.timestamp(), "seconds": seconds, "limit": MOST_SAMPLES}
         with self._db.read() as conn:
             rows = conn.execute(SAMPLES_SINCE, values)

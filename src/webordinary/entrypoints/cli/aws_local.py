@@ -111,7 +111,8 @@ class Local:
             write_durably(folder / "environment", _for_shells(config, provision.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
             _say("starting page and workers")
-            with closing(emulated_events(config)) as events:  # made before `up` looks for it
+            counted = provision.emulated_metrics(config)
+            with closing(emulated_events(config, counted)) as events:  # made before `up` looks for it
                 self.code = self._run_up(emulator, provision.environment(config, os.environ), events)
 
     def ask(self) -> None:

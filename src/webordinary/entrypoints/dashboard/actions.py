@@ -162,13 +162,13 @@ class ActionPages:
         view = pool_view(await self._do(self._d.overview.pool, now), now, drains=self._console.drains_workers)
         chosen = request.query_params.get("span", "")
         span = chosen if chosen in SPANS else next(iter(SPANS))
-        charts = charts_of(await self._do(self._console.history, *SPANS[span]))
+        history = await self._do(self._console.history, *SPANS[span])
         values = {
             "pool": view,
-            "charts": charts,
+            "charts": charts_of(history),
+            "problem": history.problem,
             "span": span,
             "spans": list(SPANS),
-            "kept": self._console.keeps_history,
         }
         return self._templates.live(request, "pool.html", seq=seq, **values)
 

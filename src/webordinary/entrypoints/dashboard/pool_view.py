@@ -10,7 +10,7 @@ from urllib.parse import quote
 from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment
 from webordinary.entrypoints.dashboard.views import ActionView
 from webordinary.model.snapshot import ClaimSummary, PoolSnapshot, QueueSummary, WorkerSummary
-from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, quantile
+from webordinary.pool.metrics import SAMPLE_SECONDS, Durations, PoolHistory, PoolSpan
 
 _BACK = (("back", "/pool"),)
 
@@ -164,16 +164,17 @@ class ChartView:
 Value = Callable[[PoolSpan], float]
 
 
-def charts_of(spans: Sequence[PoolSpan]) -> tuple[ChartView, ...]:
+def charts_of(history: PoolHistory) -> tuple[ChartView, ...]:
     """Depth, time to claim, latency, outcomes and costs."""
-    outcomes = ("succeeded", "good"), ("cancelled", ""), ("timed_out", "warn"), ("dead", "bad")
+    spans = history.spans
+    tones = {"succeeded": "good", "cancelled": "", "failed": "busy", "timed-out": "warn", "dead": "bad"}
     return (
-        _bars(spans, "waiting", "Jobs that wait, at most", str, [("waiting", "busy", lambda one: one.waiting)]),
-        _lines(spans, "claim", "Time to claim", lambda one: one.claims),
-        _lines(spans, "latency", "Queued to done", lambda one: one.latencies),
+        _bars(spans, "waiting", f"{history.waits}, at most", str, [("waiting", "busy", lambda one: one.waiting)]),
+        _lines(spans, "claim", "Time to claim", history.claims, lambda one: one.claims),
+        _lines(spans, "latency", "Queued to done", history.latencies, lambda one: one.latencies),
         _bars(
             spans, "outcomes", "Jobs by outcome", str,
-            [(name.replace("_", " "), tone, _outcome(name)) for name, tone in outcomes],
+            [(outcome, tone, _outcome(outcome)) for outcome, tone in tones.items()],
         ),
         _bars(spans, "cost", "Costs of agents", _dollars, [("dollars", "warn", lambda one: one.usd)]),
     )  # fmt: skip
@@ -223,16 +224,20 @@ def _amount(unit: Callable[[float], str], value: float) -> str:
     return f"{value:,.6g}" if unit is str else unit(value)
 
 
-def _lines(spans: Sequence[PoolSpan], name: str, title: str, of: Callable[[PoolSpan], Sequence[int]]) -> ChartView:
+def _lines(
+    spans: Sequence[PoolSpan], name: str, title: str, together: Durations, of: Callable[[PoolSpan], Durations]
+) -> ChartView:
     """The median and the slowest twentieth; a gap where nothing happened."""
-    shares = (("half of them under", "busy", 0.5), ("95 of 100 under", "warn", 0.95))
-    values = {share: [quantile(of(one), share) if sum(of(one)) else None for one in spans] for _, _, share in shares}
-    most = _round_up(max((v for row in values.values() for v in row if v is not None), default=0.0))
+    bars = [of(one) for one in spans]
+    lines = (
+        ("half of them under", "busy", [one.half if one.count else None for one in bars], together.half),
+        ("95 of 100 under", "warn", [one.most if one.count else None for one in bars], together.most),
+    )
+    most = _round_up(max((one.most for one in bars), default=0.0))
     wide = (WIDTH - LEFT) / max(1, len(spans))
-    series = tuple(Series(label, tone, _line(values[share], most, wide), filled=False) for label, tone, share in shares)
-    together = [sum(counts) for counts in zip(*(of(one) for one in spans if of(one)), strict=True)]
-    shares_text = ", ".join(f"{label} {_seconds(quantile(together, share))}" for label, _, share in shares)
-    words = f"{title}: {shares_text}." if sum(together) else f"{title}: nothing yet."
+    series = tuple(Series(label, tone, _line(values, most, wide), filled=False) for label, tone, values, _ in lines)
+    shares_text = ", ".join(f"{label} {_seconds(of_all)}" for label, _, _, of_all in lines)
+    words = f"{title}: {shares_text}." if together.count else f"{title}: nothing yet."
     return ChartView(name, title, _seconds(most), _seconds(most / 2), series, _ticks(spans), words)
 
 

@@ -76,10 +76,16 @@ EACH_MINUTE = {
 """Whatever happens: the reconciler. In each tenth minute it looks for the notes of 1,000 raw mails."""
 RECONCILED = {"dynamodb.read": 1.0}
 """Each minute of a job the reconciler looks at the claim of its key, a hundred of them in a call."""
-METRICS, BUSY_MAILS = 40.0, 100
+METRICS, BUSY_MAILS = 45.0, 100
 """Metrics of our own; they are paid for in hours in which something is told: all of them from so many mails a day."""
 ALARM_METRICS = 30.0
-EACH_MONTH = {"cloudwatch.alarm": ALARM_METRICS, "route53.zone": 1.0}
+CHART_LINES, CHART_MINUTES = 18, 22 * 60
+"""Metrics that one look at the charts asks for, and looks of a month: an hour each workday, one a minute."""
+EACH_MONTH = {
+    "cloudwatch.alarm": ALARM_METRICS,
+    "cloudwatch.asked": float(CHART_LINES * CHART_MINUTES),
+    "route53.zone": 1.0,
+}
 STANDARD_PARAMETERS = 10_000
 """They are free; further ones become advanced."""
 EACH_MONTH_ON_EC2 = {"nat.hour": 730.0, "ipv4.hour": 730.0}
@@ -143,6 +149,7 @@ PRICES: Mapping[str, Price] = {
     "logs.gb": Price(WATCHING, 0.50, 1, "GB of logs taken in"),
     "xray.trace": Price(WATCHING, 5.0, 1e6, "trace of an execution"),
     "cloudwatch.metric": Price(WATCHING, 0.30, 1, "metric of our own for a month"),
+    "cloudwatch.asked": Price(WATCHING, 0.01, 1000, "metric asked for"),
     "ssm.advanced": Price(SYSTEMS, 0.05, 1, "advanced parameter for a month"),
     "cloudwatch.alarm": Price(WATCHING, 0.10, 1, "metric of an alarm for a month"),
 }
@@ -251,6 +258,8 @@ def usage_of(service: str, operation: str, params: Mapping[str, Any]) -> Usage:
             return {"ses.out": 1.0}
         case "lambda" if operation == "Invoke":
             return {"lambda.request": 1.0}
+        case "cloudwatch" if operation == "GetMetricData":
+            return {"cloudwatch.asked": float(len(params.get("MetricDataQueries", ())))}
     return {}
 
 

@@ -33,8 +33,10 @@ class AwsLedger:
         dynamo: Dynamo,
         table: str = names.COSTS,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+        spent: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self._dynamo, self._table, self._today = dynamo, table, today
+        """`spent` is told of what was written down."""
+        self._dynamo, self._table, self._today, self._spent = dynamo, table, today, spent
 
     def spend(self, job: Job, usd: float, now: datetime) -> None:
         """Write down what one run of an agent cost."""
@@ -46,6 +48,7 @@ class AwsLedger:
             update(self._table, _of_job(job.job_id), ADD_TO_JOB, usd=usd, expires=expires),
         ]
         self._dynamo.transact(f"job {job.job_id}: writing down its cost", writes, str(uuid.uuid4()))
+        self._spent(usd)
 
     def on_day(self, project_id: str, day: date) -> float:
         """What a project cost on a day."""
