@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,12 +17,11 @@ from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import DomainFinding, Project, Sender, SenderRole, site_folder
+from webordinary.model.projects import DomainFinding, Project, Sender, site_folder
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent, state_of
-from webordinary.operations import mails, onboarding, pool, releases, site_settings
+from webordinary.operations import mails, onboarding, releases, site_settings
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
-from webordinary.operations.site_settings import SiteChanges
 from webordinary.pool.metrics import PoolHistory
 from webordinary.workflow.start import redrive
 
@@ -134,7 +132,7 @@ class Console:
     """The operator's actions on one system. Each raises Permanent with words for a person."""
 
     def __init__(self, services: Container) -> None:
-        self._services = services
+        self.services = services
         self._guard, self._one_build = threading.Lock(), threading.Lock()
         self._building: set[str] = set()
         self._adding: dict[str, SiteSetup] = {}
@@ -143,7 +141,7 @@ class Console:
 
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
-        services, found = self._services, self._by_state()
+        services, found = self.services, self._by_state()
         unclear, failed, refused = found[MailState.NOT_UNDERSTOOD], found[MailState.FAILED], found[MailState.REFUSED]
         dead_letters = services.dead_letters.all(MOST_ITEMS)
         quoted = [one.email_id for group in (unclear, failed, dead_letters) for one in group[:MOST_QUOTED]]
@@ -160,21 +158,21 @@ class Console:
         )
 
     def _words_of(self, email_id: str) -> str:
-        mail = self._services.mail_deps.parsed_mails.load(email_id)
+        mail = self.services.mail_deps.parsed_mails.load(email_id)
         words = " ".join(mail.text.split()) if mail else ""
         return words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + "…"
 
     def find(self, mail_filter: MailFilter, page: int) -> MailPage:
         """A page of the mails that fit, newest first; the first page is 1."""
-        return self._services.mail_index.find(mail_filter, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+        return self.services.mail_index.find(mail_filter, PAGE_SIZE, (page - 1) * PAGE_SIZE)
 
     def counts(self, project_id: str = "") -> Mapping[MailState, int]:
         """How many mails there are in each state."""
-        return self._services.mail_index.counts(project_id)
+        return self.services.mail_index.counts(project_id)
 
     def counts_by_site(self, projects: Sequence[Project]) -> Mapping[str, Mapping[MailState, int]]:
         """How many mails of each of these sites there are in each state."""
-        return self._services.mail_index.counts_by_site([project.project_id for project in projects])
+        return self.services.mail_index.counts_by_site([project.project_id for project in projects])
 
     def waiting(self) -> int:
         """How many mails need a person, beside those that were given up; 0 where counting costs calls."""
@@ -184,15 +182,11 @@ class Console:
     @property
     def reach(self) -> str:
         """Which mails are searched, in words; empty if all are."""
-        return self._services.mail_index.reach
-
-    def export(self, mail_filter: MailFilter, *, as_csv: bool) -> Iterator[str]:
-        """The mails that fit as CSV or as lines of JSON."""
-        return mails.export_mails(self._services.mail_index, mail_filter, as_csv=as_csv)
+        return self.services.mail_index.reach
 
     def _by_state(self) -> Mapping[MailState, Sequence[MailSummary]]:
         """The mails that may need a person. Without an index the newest are looked at, once for all states."""
-        index, since = self._services.mail_index, self._services.clock.now() - RECENTLY
+        index, since = self.services.mail_index, self.services.clock.now() - RECENTLY
         if index.reach:
             newest = index.find(MailFilter(), MOST_ITEMS).mails
             return {
@@ -210,42 +204,13 @@ class Console:
             for state in SHOWN_STATES
         }
 
-    def retry(self, email_id: str, by: str, agent: str = "") -> None:
-        """Do a mail once more that ended without success; with another agent, which its site keeps."""
-        mails.retry_mail(self._services, email_id, by, agent)
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents that a site can be given."""
-        return mails.agents_of(self._services)
-
-    def close(self, email_id: str, by: str) -> None:
-        """Nothing is to be done about a mail."""
-        mails.close_mail(self._services, email_id, by)
-
-    def admit(self, email_id: str, key: ProjectUser, by: str) -> None:
-        """Let the author of a refused mail change a site, and do that mail."""
-        mails.admit_mail(self._services, email_id, key, by)
-
-    def entitle(self, address: str, key: ProjectUser, by: str) -> None:
-        """Let an address change a site."""
-        mails.entitle(self._services, address, key, by)
-
     def keys(self) -> Sequence[ProjectUser]:
         """Every person of every site."""
-        return sorted({sender.key for sender in self._services.directory.senders()}, key=str)
-
-    def cancel(self, email_id: str, by: str) -> None:
-        """End the job of a mail for good."""
-        pool.cancel_job(self._services, email_id, by)
-
-    def interrupt(self, email_id: str, by: str) -> None:
-        """Have the running job of a mail make way; it goes on later."""
-        pool.interrupt_job(self._services, email_id, by)
+        return sorted({sender.key for sender in self.services.directory.senders()}, key=str)
 
     def rehearse(self, email_id: str, by: str) -> bool:
         """Have a mail run once more on copies, in a thread; False if one of them runs already."""
-        services = self._services
+        services = self.services
         if services.jobs.get(job_id_of(email_id)) is None:
             raise Permanent(f"mail {email_id[:12]} never became a job: there is nothing to rehearse")
         if not self._one_rehearsal.acquire(blocking=False):
@@ -271,7 +236,7 @@ class Console:
     def _rehearse(self, email_id: str, by: str) -> None:
         from webordinary.operations.replay import replay  # noqa: PLC0415 - only a rehearsal needs a worker's parts
 
-        services, rehearsal = self._services, Rehearsal(done=True, problem="It failed; the log says why.")
+        services, rehearsal = self.services, Rehearsal(done=True, problem="It failed; the log says why.")
         try:
             with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=services.config.data) as folder:
                 ran = replay(services, email_id, Path(folder).resolve())
@@ -286,63 +251,39 @@ class Console:
             self._one_rehearsal.release()
             services.events.emit(Event(EventKind.MAIL_REHEARSED, email_id, data={"by": by}))
 
-    def release_claim(self, key: ProjectUser, by: str) -> None:
-        """Take a key from a worker that is idle or dead."""
-        pool.release_claim(self._services, key, by)
-
     def history(self, seconds: int, count: int) -> PoolHistory:
         """The pool's past in `count` bars that end now, or why it cannot be told."""
-        now = self._services.clock.now()
+        now = self.services.clock.now()
         start = datetime.fromtimestamp((int(now.timestamp()) // seconds - count + 1) * seconds, UTC)
         try:
-            return self._services.pool_history.history(start, seconds, count)
+            return self.services.pool_history.history(start, seconds, count)
         except WebOrdinaryError as problem:
             return PoolHistory(problem=str(problem))
 
     @property
     def drains_workers(self) -> bool:
         """Whether workers can be ended from here; on AWS, ECS does."""
-        return self._services.profile.data_is_local
-
-    def drain(self, worker: str, by: str) -> None:
-        """Let a worker end once its running jobs are done."""
-        pool.drain_worker(self._services, worker, by)
-
-    def release(self, email_id: str, by: str) -> None:
-        """Let a held mail act for its sender."""
-        mails.release_mail(self._services, email_id, by)
-
-    def answer(self, email_id: str, text: str, by: str) -> None:
-        """Write to the customer in the conversation of a mail."""
-        mails.answer_mail(self._services, email_id, text, by)
-
-    def drop_held(self, email_id: str, by: str) -> None:
-        """Never do a held mail."""
-        mails.drop_mail(self._services, email_id, by)
+        return self.services.profile.data_is_local
 
     def redrive(self, letter_id: int) -> None:
         """Run a given-up mail once more."""
-        redrive_letter(self._services, self._letter(letter_id))
+        redrive_letter(self.services, self._letter(letter_id))
 
     def drop(self, letter_id: int) -> None:
         """Forget a dead letter."""
-        drop_letter(self._services, self._letter(letter_id))
+        drop_letter(self.services, self._letter(letter_id))
 
     def send_again(self, email_id: str) -> None:
         """Send the undelivered replies of a mail again."""
-        found = [reply for reply in self._services.undelivered.all(MOST_ITEMS) if reply.email_id == email_id]
+        found = [reply for reply in self.services.undelivered.all(MOST_ITEMS) if reply.email_id == email_id]
         if not found:
             raise Permanent("no reply to this mail is undelivered: it has left meanwhile")
         for reply in found:
-            self._services.undelivered.send_again(reply, self._services.clock.now())
-
-    def sites(self) -> Sequence[Project]:
-        """Every site by name."""
-        return self._services.directory.projects()
+            self.services.undelivered.send_again(reply, self.services.clock.now())
 
     def site(self, project_id: str) -> SiteState | None:
         """One site with its people, releases and costs."""
-        services = self._services
+        services = self.services
         project = services.directory.project(project_id)
         if project is None:
             return None
@@ -363,13 +304,9 @@ class Console:
             sum(len(services.jobs.open_jobs(key, limit=MOST_ITEMS)) for key in services.jobs.keys_of(project_id)),
         )
 
-    def health(self, project: Project) -> SiteHealth:
-        """Whether a site shows what it should."""
-        return onboarding.health_of(self._services, project)
-
     def rebuild(self, project_id: str) -> bool:
         """Have main built and shown, in a thread; False if that is under way. Its end is an event."""
-        onboarding.project_of(self._services, project_id)
+        onboarding.project_of(self.services, project_id)
         with self._guard:
             if project_id in self._building or len(self._building) >= MOST_BUILDS:
                 return False
@@ -390,7 +327,7 @@ class Console:
                 "a site is added here by the address of its git repository, such as https://… or git@…; "
                 "a folder of this machine with `webordinary project add`"
             )
-        if self._services.directory.project(name):
+        if self.services.directory.project(name):
             raise Permanent(f"there is a site {name} already; `webordinary project add` adds people to it")
         site_folder(site.folder)
         with self._guard:
@@ -411,7 +348,7 @@ class Console:
             with self._one_build:
                 secret = site.credential.encode() or None
                 onboarding.onboard(
-                    self._services, name, site.repo, site.key.user_id, site.sender, say, credential=secret, by=by,
+                    self.services, name, site.repo, site.key.user_id, site.sender, say, credential=secret, by=by,
                     folder=site.folder,
                 )  # fmt: skip
             problem = ""
@@ -421,89 +358,49 @@ class Console:
             if problem:
                 self._adding[name] = SiteSetup(problem=problem)
                 data = {"project": name, "reason": problem[:500]}
-                self._services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
+                self.services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
             else:
                 del self._adding[name]
-
-    def hook_mac(self, project_id: str) -> hmac.HMAC | None:
-        """What signs the calls of a site's webhook; None if it has none."""
-        return onboarding.hook_mac(self._services.directory.project(project_id))
 
     def _rebuild(self, project_id: str) -> None:
         try:
             with self._one_build:
-                onboarding.rebuild(self._services, project_id)
+                onboarding.rebuild(self.services, project_id)
         except WebOrdinaryError as problem:
             data = {"project": project_id, "reason": str(problem)[:500]}
-            self._services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
+            self.services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
         finally:
             with self._guard:
                 self._building.discard(project_id)
 
-    def pause(self, project_id: str, by: str, *, paused: bool) -> None:
-        """Stop or resume the work on a site."""
-        onboarding.pause(self._services, project_id, paused=paused, by=by)
-
-    def change_site(self, project_id: str, new: SiteChanges, by: str) -> None:
-        """Change settings of a site."""
-        site_settings.change_site(self._services, project_id, new, by)
-
-    def set_role(self, project_id: str, address: str, role: SenderRole, by: str) -> None:
-        """What a person of a site may do from now on."""
-        site_settings.set_role(self._services, project_id, address, role, by)
-
     def remove_person(self, project_id: str, address: str, by: str) -> None:
         """An address may change a site no longer; refused while its jobs are open."""
-        onboarding.project_of(self._services, project_id)
-        leaving = onboarding.plan_sender_removal(self._services, project_id, address)
-        onboarding.remove_person(self._services, leaving, by=by)
-
-    def add_domain(self, project_id: str, domain: str, by: str) -> DomainFinding:
-        """Show a site under a domain of its own; returns its DNS records."""
-        return site_settings.add_domain(self._services, project_id, domain, by)
+        onboarding.project_of(self.services, project_id)
+        leaving = onboarding.plan_sender_removal(self.services, project_id, address)
+        onboarding.remove_person(self.services, leaving, by=by)
 
     def look_at_domain(self, project_id: str, domain: str) -> DomainFinding | None:
         """Whether a domain of a site leads to it; None for a domain that it does not have."""
-        project = self._services.directory.project(project_id)
+        project = self.services.directory.project(project_id)
         if project is None or domain not in project.domains:
             return None
-        return site_settings.look_at_domain(self._services, project_id, domain)
-
-    def remove_domain(self, project_id: str, domain: str, by: str) -> str:
-        """Remove a domain from a site; returns in words what remains to be done."""
-        return site_settings.remove_domain(self._services, project_id, domain, by)
-
-    def new_hook(self, project_id: str, by: str) -> str:
-        """Give a site a webhook, or a new secret for it; returns the secret, which is shown this once."""
-        return site_settings.new_hook(self._services, project_id, by)
-
-    def remove_hook(self, project_id: str, by: str) -> None:
-        """Remove the webhook of a site."""
-        site_settings.remove_hook(self._services, project_id, by)
-
-    def keep_credential(self, project_id: str, credential: str, by: str) -> None:
-        """Use this credential for a site's repository from now on, if it is let in with it."""
-        onboarding.keep_credential(self._services, project_id, credential.encode(), by)
-
-    def forget_credential(self, project_id: str, by: str) -> None:
-        """Remove the credential for a site's repository; the machine's own access is used again."""
-        onboarding.forget_credential(self._services, project_id, by)
+        return site_settings.look_at_domain(self.services, project_id, domain)
 
     def remove_site(self, project_id: str, by: str, *, force: bool) -> None:
         """Remove a site and what was made for it; its repository stays. Open jobs are given up by `force` only."""
         if project_id in self._building:
             raise Permanent(f"{project_id} is being built: wait until that is done, then remove it")
-        leaving = onboarding.plan_project_removal(self._services, project_id)
-        onboarding.remove(self._services, leaving, lambda _: None, force=force, by=by)
+        leaving = onboarding.plan_project_removal(self.services, project_id)
+        onboarding.remove(self.services, leaving, lambda _: None, force=force, by=by)
 
     def roll_back(self, project_id: str, stage: Stage, release: str) -> None:
         """Show an earlier release again."""
-        done = releases.roll_back(self._services, project_id, stage, release)
+        done = releases.roll_back(self.services, project_id, stage, release)
         if done.problem:
             raise Permanent(f"{release} is shown, but its source did not follow: {done.problem}")
 
     def _letter(self, letter_id: int) -> DeadLetter:
-        dead_letter = self._services.dead_letters.get(letter_id)
+        dead_letter = self.services.dead_letters.get(letter_id)
         if dead_letter is None:
             raise Permanent("this dead letter is gone: it was redriven or dropped meanwhile")
         return dead_letter

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from webordinary.compose.container import Container
 from webordinary.config import setting_of
 from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import SPANS, charts_of, pool_view
@@ -24,6 +25,7 @@ from webordinary.model.errors import InvalidName, Permanent, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import DomainFinding, Project, SenderRole
 from webordinary.model.snapshot import MailFilter, MailState
+from webordinary.operations import mails, onboarding, pool, site_settings
 from webordinary.operations.access import TooManyTries
 from webordinary.operations.console import MOST_ITEMS, PAGE_SIZE, Console, NewSite
 from webordinary.operations.site_settings import SiteChanges, hook_address
@@ -41,6 +43,27 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d")
 T = TypeVar("T")
 
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+Action = Callable[[Container, str, str], object]
+"""What an operator does with a mail or a site: the container, its id, and the user who acts."""
+
+MAIL_ACTIONS: Mapping[str, tuple[Action, str]] = {
+    "releases": (mails.release_mail, "/attention"),
+    "drops": (mails.drop_mail, "/attention"),
+    "closings": (mails.close_mail, "/attention"),
+    "cancellations": (pool.cancel_job, "/"),
+    "interrupts": (pool.interrupt_job, "/"),
+}
+"""The actions on a mail that need its id alone, by the end of their address, with the page that follows."""
+
+SITE_ACTIONS: Mapping[str, Action] = {
+    "hooks/removals": site_settings.remove_hook,
+    "credentials/removals": onboarding.forget_credential,
+    "pauses": lambda services, project_id, by: onboarding.pause(services, project_id, paused=True, by=by),
+    "resumes": lambda services, project_id, by: onboarding.pause(services, project_id, paused=False, by=by),
+}
+
+
 class ActionPages:
     """One method per page or action; blocking work runs in the reader threads."""
 
@@ -51,7 +74,7 @@ class ActionPages:
         """Everything that waits for the operator."""
         seq = await self._do(self._d.overview.last_seq)
         waiting, keys = await self._do(self._console.needs_person), await self._do(self._console.keys)
-        view = attention_view(waiting, [str(key) for key in keys], self._console.agents, self._d.clock())
+        view = attention_view(waiting, [str(key) for key in keys], mails.agents_of(self._services), self._d.clock())
         return self._templates.live(
             request, "attention.html", groups=view, reach=self._console.reach, most=MOST_ITEMS, seq=seq
         )
@@ -59,23 +82,8 @@ class ActionPages:
     async def retry(self, request: Request) -> Response:
         """Do a mail once more that ended without success."""
         agent = (await read_fields(request)).get("key", "")
-        await self._do(self._console.retry, _email_id(request), _user(request), agent)
+        await self._act(mails.retry_mail, _email_id(request), _user(request), agent)
         return await _back(request, "/attention")
-
-    async def close(self, request: Request) -> Response:
-        """Nothing is to be done about a mail."""
-        await self._do(self._console.close, _email_id(request), _user(request))
-        return await _back(request, "/attention")
-
-    async def cancel(self, request: Request) -> Response:
-        """End the job of a mail for good."""
-        await self._do(self._console.cancel, _email_id(request), _user(request))
-        return await _back(request, "/")
-
-    async def interrupt(self, request: Request) -> Response:
-        """Have the running job of a mail make way."""
-        await self._do(self._console.interrupt, _email_id(request), _user(request))
-        return await _back(request, "/")
 
     async def rehearse(self, request: Request) -> Response:
         """Run a mail once more on copies."""
@@ -89,12 +97,12 @@ class ActionPages:
             key = ProjectUser.parse((await read_fields(request)).get("key", ""))
         except InvalidName as problem:
             raise HTTPException(409, "Choose the site, and the person of it.") from problem
-        await self._do(self._console.admit, _email_id(request), key, _user(request))
+        await self._act(mails.admit_mail, _email_id(request), key, _user(request))
         return await _back(request, "/attention")
 
     def _entitle(self, address: str, key: str, by: str) -> None:
         try:
-            self._console.entitle(_address(address), ProjectUser.parse(key), by)
+            mails.entitle(self._services, _address(address), ProjectUser.parse(key), by)
         except ValueError as problem:
             raise Permanent(str(problem)) from problem
 
@@ -114,7 +122,7 @@ class ActionPages:
         seq = await self._do(self._d.overview.last_seq)
         found = await self._do(self._console.find, wanted, page)
         counts = await self._do(self._console.counts, wanted.project_id)
-        projects = await self._do(self._console.sites)
+        projects = await self._do(self._sites_by_name)
         sites = [project.project_id for project in projects] if len(projects) <= MOST_CHOICES else []
         view = mail_list_view(found, counts, wanted, page, PAGE_SIZE, self._d.clock())
         return self._templates.live(
@@ -124,7 +132,7 @@ class ActionPages:
     async def export(self, request: Request) -> Response:
         """The mails that fit a search, as CSV or lines of JSON."""
         as_csv = request.url.path.endswith(".csv")
-        rows = self._console.export(_wanted(request), as_csv=as_csv)
+        rows = mails.export_mails(self._services.mail_index, _wanted(request), as_csv=as_csv)
         name = f"mails.{'csv' if as_csv else 'jsonl'}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(
@@ -135,20 +143,10 @@ class ActionPages:
         while (part := await self._do(next, rows, None)) is not None:
             yield part
 
-    async def release(self, request: Request) -> Response:
-        """Let a held mail act for its sender."""
-        await self._do(self._console.release, _email_id(request), _user(request))
-        return await _back(request, "/attention")
-
     async def answer(self, request: Request) -> Response:
         """Write to the customer in the conversation of a mail."""
         text = (await read_fields(request)).get("text", "")
-        await self._do(self._console.answer, _email_id(request), text, _user(request))
-        return await _back(request, "/attention")
-
-    async def drop_held(self, request: Request) -> Response:
-        """Never do a held mail."""
-        await self._do(self._console.drop_held, _email_id(request), _user(request))
+        await self._act(mails.answer_mail, _email_id(request), text, _user(request))
         return await _back(request, "/attention")
 
     async def send_again(self, request: Request) -> Response:
@@ -178,12 +176,12 @@ class ActionPages:
             key = ProjectUser.parse(request.path_params["key"])
         except InvalidName as problem:
             raise HTTPException(404, "There is no such claim.") from problem
-        await self._do(self._console.release_claim, key, _user(request))
+        await self._act(pool.release_claim, key, _user(request))
         return await _back(request, "/pool")
 
     async def drain(self, request: Request) -> Response:
         """Let a worker end once its running jobs are done."""
-        await self._do(self._console.drain, request.path_params["worker"], _user(request))
+        await self._act(pool.drain_worker, request.path_params["worker"], _user(request))
         return await _back(request, "/pool")
 
     async def sites(self, request: Request) -> Response:
@@ -214,7 +212,7 @@ class ActionPages:
     async def _sites(self, request: Request, typed: Mapping[str, str], problem: str) -> Response:
         seq, page = await self._do(self._d.overview.last_seq), _page(request)
         name = request.query_params.get("q", "").strip().lower()[:50]
-        projects = [one for one in await self._do(self._console.sites) if name in one.project_id]
+        projects = [one for one in await self._do(self._sites_by_name) if name in one.project_id]
         view = await self._do(self._site_lines, projects[(page - 1) * SITES_EACH : page * SITES_EACH])
         pages = page_links(page, -(-len(projects) // SITES_EACH), lambda number: f"/sites?q={name}&page={number}")
         values = {"sites": view, "pages": pages, "total": len(projects), "searched": name, "seq": seq}
@@ -225,7 +223,8 @@ class ActionPages:
 
     def _site_lines(self, projects: Sequence[Project]) -> list[SiteLine]:
         now, counts = self._d.clock(), self._console.counts_by_site(projects)
-        return [site_line(one, self._console.health(one), counts[one.project_id], now) for one in projects]
+        health_of = onboarding.health_of
+        return [site_line(one, health_of(self._services, one), counts[one.project_id], now) for one in projects]
 
     async def site(self, request: Request) -> Response:
         """One site: health, releases, people, costs, settings."""
@@ -235,7 +234,7 @@ class ActionPages:
             raise HTTPException(404, "There is no such site.")
         made = {one.release: moment(one.made_at, now) for kept in site.releases.values() for one in kept}
         line = site_line(site.project, site.health, site.counts, now)
-        choices = {"agents": self._console.agents, "roles": ROLE_WORDS, "stages": list(Stage)}
+        choices = {"agents": mails.agents_of(self._services), "roles": ROLE_WORDS, "stages": list(Stage)}
         return self._templates.live(request, "site.html", site=site, line=line, made=made, seq=seq, **choices)
 
     async def rebuild(self, request: Request) -> Response:
@@ -247,7 +246,7 @@ class ActionPages:
     async def hook(self, request: Request) -> Response:
         """A developer's push, signed as GitHub, Gitea and Forgejo do. Anybody may call: so the body is never kept."""
         project_id, size = request.path_params["project_id"], 0
-        mac = await self._do(self._console.hook_mac, project_id)
+        mac = onboarding.hook_mac(await self._act(_project, project_id))
         async for part in request.stream():
             size += len(part)
             if size > MAX_HOOK_BYTES:
@@ -263,7 +262,9 @@ class ActionPages:
     async def change_site(self, request: Request) -> Response:
         """Change settings of a site; fields that the form does not have stay as they are."""
         project_id, fields = request.path_params["project_id"], await read_fields(request)
-        await self._do(lambda: self._console.change_site(project_id, _site_changes(fields), _user(request)))
+        await self._act(
+            lambda services: site_settings.change_site(services, project_id, _site_changes(fields), _user(request))
+        )
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def add_person(self, request: Request) -> Response:
@@ -278,7 +279,7 @@ class ActionPages:
         project_id, fields = request.path_params["project_id"], await read_fields(request)
         if (role := fields.get("role", "")) not in list(SenderRole):
             raise HTTPException(409, "Choose what the person may do.")
-        await self._do(self._console.set_role, project_id, fields.get("address", ""), SenderRole(role), _user(request))
+        await self._act(site_settings.set_role, project_id, fields.get("address", ""), SenderRole(role), _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def remove_person(self, request: Request) -> Response:
@@ -290,7 +291,7 @@ class ActionPages:
     async def add_domain(self, request: Request) -> Response:
         """Show a site under a domain of its own; the answer has its DNS records."""
         project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
-        found = await self._outside(self._console.add_domain, project_id, domain, _user(request))
+        found = await self._outside(site_settings.add_domain, self._services, project_id, domain, _user(request))
         return self._templates.page("domain.html", site=project_id, found=found, state="new")
 
     async def domain(self, request: Request) -> Response:
@@ -304,7 +305,7 @@ class ActionPages:
     async def remove_domain(self, request: Request) -> Response:
         """Remove a domain from a site."""
         project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
-        left = await self._outside(self._console.remove_domain, project_id, domain, _user(request))
+        left = await self._outside(site_settings.remove_domain, self._services, project_id, domain, _user(request))
         if left:  # in the cloud that showed it
             gone = DomainFinding(domain, False, left)
             return self._templates.page("domain.html", site=project_id, found=gone, state="removed")
@@ -313,26 +314,14 @@ class ActionPages:
     async def new_hook(self, request: Request) -> Response:
         """Give a site a webhook, or a new secret; the answer is the only page that shows it."""
         project_id = request.path_params["project_id"]
-        secret = await self._do(self._console.new_hook, project_id, _user(request))
+        secret = await self._act(site_settings.new_hook, project_id, _user(request))
         address = hook_address(self._d.public_url, self._d.port, project_id)
         return self._templates.page("hook.html", site=project_id, address=address, secret=secret)
-
-    async def remove_hook(self, request: Request) -> Response:
-        """Remove the webhook of a site."""
-        project_id = request.path_params["project_id"]
-        await self._do(self._console.remove_hook, project_id, _user(request))
-        return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def keep_credential(self, request: Request) -> Response:
         """Use another credential for a site's repository, if it is let in with it."""
         project_id, credential = request.path_params["project_id"], (await read_fields(request)).get("credential", "")
-        await self._outside(self._console.keep_credential, project_id, credential, _user(request))
-        return RedirectResponse(f"/sites/{project_id}", status_code=303)
-
-    async def forget_credential(self, request: Request) -> Response:
-        """Remove the credential for a site's repository; the machine's own access is used again."""
-        project_id = request.path_params["project_id"]
-        await self._do(self._console.forget_credential, project_id, _user(request))
+        await self._outside(onboarding.keep_credential, self._services, project_id, credential.encode(), _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def remove_site(self, request: Request) -> Response:
@@ -344,14 +333,6 @@ class ActionPages:
         await self._outside(lambda: self._console.remove_site(project_id, by, force=force))
         return RedirectResponse("/sites", status_code=303)
 
-    async def pause(self, request: Request) -> Response:
-        """Stop the work on a site for now."""
-        return await self._paused(request, paused=True)
-
-    async def resume(self, request: Request) -> Response:
-        """Go on with a paused site."""
-        return await self._paused(request, paused=False)
-
     async def roll_back(self, request: Request) -> Response:
         """Show an earlier release again."""
         project_id, release = request.path_params["project_id"], request.path_params["release"]
@@ -361,16 +342,41 @@ class ActionPages:
         await self._do(self._console.roll_back, project_id, Stage(stage), release)
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
-    async def _paused(self, request: Request, *, paused: bool) -> Response:
-        project_id = request.path_params["project_id"]
-        await self._do(lambda: self._console.pause(project_id, _user(request), paused=paused))
-        return RedirectResponse(f"/sites/{project_id}", status_code=303)
-
     @property
     def _console(self) -> Console:
         if self._d.console is None:
             raise HTTPException(404, "There are no actions here.")
         return self._d.console
+
+    @property
+    def _services(self) -> Container:
+        return self._console.services
+
+    def on_mail(self, act: Action, then: str) -> Endpoint:
+        """The endpoint of an action on one mail; it leads back, or to the page `then`."""
+
+        async def endpoint(request: Request) -> Response:
+            await self._act(act, _email_id(request), _user(request))
+            return await _back(request, then)
+
+        return endpoint
+
+    def on_site(self, act: Action) -> Endpoint:
+        """The endpoint of an action on one site; it leads to the page of the site."""
+
+        async def endpoint(request: Request) -> Response:
+            project_id = request.path_params["project_id"]
+            await self._act(act, project_id, _user(request))
+            return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+        return endpoint
+
+    def _sites_by_name(self) -> Sequence[Project]:
+        return self._services.directory.projects()
+
+    async def _act(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call an operation, which takes the container first."""
+        return await self._do(function, self._services, *arguments)
 
     async def _do(self, function: Callable[..., T], *arguments: object) -> T:
         return await self._explained(self._readers.look(function, *arguments))
@@ -388,6 +394,10 @@ class ActionPages:
             raise HTTPException(409, _sentence(problem)) from problem
         except Transient as problem:
             raise HTTPException(503, f"{problem}. Try it again in a moment.") from problem
+
+
+def _project(services: Container, project_id: str) -> Project | None:
+    return services.directory.project(project_id)
 
 
 def _site_changes(fields: Mapping[str, str]) -> SiteChanges:

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webordinary.entrypoints.dashboard.actions import ActionPages
+from webordinary.entrypoints.dashboard.actions import MAIL_ACTIONS, SITE_ACTIONS, ActionPages
 from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages, Stream
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
@@ -140,18 +140,21 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
 def _action_routes(actions: ActionPages) -> list[BaseRoute]:
     post = ["POST"]
     return [
+        *(
+            Route(f"/mails/{{email_id}}/{name}", actions.on_mail(act, then), methods=post)
+            for name, (act, then) in MAIL_ACTIONS.items()
+        ),
+        *(
+            Route(f"/sites/{{project_id}}/{name}", actions.on_site(act), methods=post)
+            for name, act in SITE_ACTIONS.items()
+        ),
         Route("/attention", actions.attention),
         Route("/dead-letters/{letter_id:int}/redrives", actions.redrive, methods=post),
         Route("/dead-letters/{letter_id:int}/drops", actions.drop, methods=post),
         Route("/mails/{email_id}/replies", actions.send_again, methods=post),
-        Route("/mails/{email_id}/releases", actions.release, methods=post),
-        Route("/mails/{email_id}/drops", actions.drop_held, methods=post),
         Route("/mails/{email_id}/answers", actions.answer, methods=post),
         Route("/mails/{email_id}/retries", actions.retry, methods=post),
-        Route("/mails/{email_id}/cancellations", actions.cancel, methods=post),
-        Route("/mails/{email_id}/interrupts", actions.interrupt, methods=post),
         Route("/mails/{email_id}/replays", actions.rehearse, methods=post),
-        Route("/mails/{email_id}/closings", actions.close, methods=post),
         Route("/mails/{email_id}/admissions", actions.admit, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
         Route("/mails.csv", actions.export),
@@ -172,12 +175,8 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/sites/{project_id}/domains/removals", actions.remove_domain, methods=post),
         Route("/sites/{project_id}/domains/{domain}", actions.domain, methods=["GET"]),
         Route("/sites/{project_id}/hooks", actions.new_hook, methods=post),
-        Route("/sites/{project_id}/hooks/removals", actions.remove_hook, methods=post),
         Route("/sites/{project_id}/credentials", actions.keep_credential, methods=post),
-        Route("/sites/{project_id}/credentials/removals", actions.forget_credential, methods=post),
         Route("/sites/{project_id}/removals", actions.remove_site, methods=post),
-        Route("/sites/{project_id}/pauses", actions.pause, methods=post),
-        Route("/sites/{project_id}/resumes", actions.resume, methods=post),
         Route("/sites/{project_id}/{stage}/releases/{release}/rollbacks", actions.roll_back, methods=post),
     ]
 
