@@ -129,7 +129,7 @@ class PatientWorker:
         renewer.run(After(seconds))
         me = WorkerSummary("w1", "w1", 1, 1, NOON)
         presence = Presence(self._world.dynamo, names.OWNERSHIP + self._world.suffix)
-        presence.keep(me, lambda: True, self._clock.now, After(seconds).wait)
+        presence.keep(me, lambda: True, self._clock.now, After(seconds).wait, lambda: None)
 
     def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
         self._attended = len(held) + (free > 0)

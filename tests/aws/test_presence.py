@@ -57,10 +57,23 @@ def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(wo
         seen.append(bool(present(world, NOON)))
         return next(waits)
 
-    deaf.keep(ME, lambda: True, lambda: NOON, lambda seconds: True)
-    presence.keep(ME, lambda: len(seen) > 0, lambda: NOON, ended)
+    deaf.keep(ME, lambda: True, lambda: NOON, lambda seconds: True, lambda: None)
+    presence.keep(ME, lambda: len(seen) > 0, lambda: NOON, ended, lambda: None)
     assert seen == [False, True, True]
     assert present(world, NOON) == []
+
+
+def test_a_worker_that_is_asked_to_end_hears_so_each_time_it_tells_that_it_is_there(world: PoolTables) -> None:
+    presence = Presence(world.dynamo, names.OWNERSHIP + world.suffix)
+    assert not presence.ask_to_end(ME.worker), "nobody is there"
+    assert not presence.renew(ME, NOON)
+    assert presence.ask_to_end(ME.worker)
+    assert presence.renew(ME, NOON), "its own sign of life does not undo it"
+    assert [worker.drains for worker in present(world, NOON)] == [True]
+    heard: list[str] = []
+    presence.keep(ME, lambda: True, lambda: NOON, lambda seconds: bool(heard), lambda: heard.append("drain"))
+    assert heard == ["drain"]
+    assert not presence.ask_to_end(ME.worker), "it is gone"
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)

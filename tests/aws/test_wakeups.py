@@ -24,7 +24,7 @@ from webordinary.adapters.aws.provision.shapes import create_key_queues
 from webordinary.model.claims import ClaimRequest
 from webordinary.model.errors import Transient
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import STOP
+from webordinary.pool.ports import DRAIN, STOP
 
 LONG = 120.0  # nobody waits for so long unless something is broken
 NOT_ALLOWED = refusal(403, "AccessDeniedException")
@@ -42,9 +42,11 @@ def sleeper(world: PoolQueues) -> Iterator[Sleeper]:
     """Workers' sleep, closed at the end."""
     with ExitStack() as closing:
 
-        def make(seen: PoolQueues | None = None, *, slots: int = 2, poll_seconds: int = 1) -> PollingWakeups:
+        def make(
+            seen: PoolQueues | None = None, *, slots: int = 2, poll_seconds: int = 1, worker: str = ""
+        ) -> PollingWakeups:
             seen = seen or world
-            wakeups = PollingWakeups(seen.queues, seen.hints, slots, poll_seconds)
+            wakeups = PollingWakeups(seen.queues, seen.hints, slots, poll_seconds, worker=worker)
             closing.callback(wakeups.close)
             return wakeups
 
@@ -82,6 +84,16 @@ def test_a_ticket_wakes_the_owner_while_a_job_runs(world: PoolQueues, sleeper: S
     wakeups.attend({key: job}, 0)
     world.tickets.notify_owner(job, STOP)
     assert wakeups.sleep(LONG) == [f"ticket {key}"]
+
+
+def test_a_ticket_that_asks_a_worker_to_end_is_meant_for_that_worker_alone(world: PoolQueues, sleeper: Sleeper) -> None:
+    key, job = world.key(), running(queued(world.key()))
+    wakeups = sleeper(worker="w1")
+    wakeups.attend({key: job}, 0)
+    world.tickets.ask_to_end(key, "w2")
+    assert wakeups.sleep(LONG) == [f"ticket {key}"], "it has taken the key over meanwhile"
+    world.tickets.ask_to_end(key, "w1")
+    assert DRAIN in wakeups.sleep(LONG)
 
 
 def test_the_ticket_of_the_job_that_runs_is_no_news(world: PoolQueues, sleeper: Sleeper) -> None:

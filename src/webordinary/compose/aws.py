@@ -34,7 +34,7 @@ from webordinary.adapters.aws.mail.outbox import AwsOutbox, AwsUndelivered
 from webordinary.adapters.aws.mail.ses import SesTransport
 from webordinary.adapters.aws.overview import AwsOverview, WorkflowSteps
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, ReconcilerProgress, SqsClaimRequests
-from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
+from webordinary.adapters.aws.pool.claim_table import ClaimTable, Presence, RemoteLiveness
 from webordinary.adapters.aws.pool.claims import AwsClaims, AwsProjectLeases
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
 from webordinary.adapters.aws.pool.job_table import EventsOf, JobTable, no_events
@@ -495,9 +495,11 @@ class AwsContainer:
         return CloudWatchHistory(session.client("cloudwatch", config=config, endpoint_url=self.endpoint))
 
     def drain_worker(self, worker: str) -> None:
-        raise Permanent(
-            f"{worker[:12]} is a task of ECS: lower the number of tasks there, a stopped task saves its work"
-        )
+        """A worker that holds a key hears it at once, another one when it next tells that it is there."""
+        if not Presence(self.dynamo, self.ownership_table).ask_to_end(worker):
+            raise Permanent(f"{worker[:12]} has ended, or has just begun: see `webordinary status`")
+        for row in self.claim_table.held_by(worker):
+            SqsNotifier(self.queues).ask_to_end(ProjectUser.parse(row["projectKey"]), worker)
 
     def provision(self, key: ProjectUser) -> None:
         create_key_queues(self.clients, key)

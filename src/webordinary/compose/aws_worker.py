@@ -89,6 +89,7 @@ def run_cloud_worker(
             slots,
             config.aws_poll_seconds,
             lambda words: lock_files.note(worker_id, words),
+            worker_id,
         )
         closing.callback(wakeups.close)
         began(_trouble(services))
@@ -117,7 +118,7 @@ def run_cloud_worker(
         threading.Thread(target=stop_on, args=(stop, worker), name="stop", daemon=True).start()
         me = WorkerSummary(worker_id, name, os.getpid(), slots, services.clock.now())
         presence = Presence(services.dynamo, services.claim_table.name)
-        closing.enter_context(presence.kept(me, goes_round, services.clock.now))
+        closing.enter_context(presence.kept(me, goes_round, services.clock.now, wakeups.drain))
         worker.run()
 
 

@@ -79,6 +79,8 @@ class BackendProfile:
     """Settings that name the ports `up` listens on."""
     mail_bucket: str = ""
     """The bucket in which SES stores incoming mails; empty if mail comes in by SMTP."""
+    worker_drain_minutes: int = 0
+    """A worker that is asked to end may hear of it so much later."""
     worker_stop_seconds: float = 0.0
     """Extra time that a worker needs to stop, to finish its last poll."""
     replies_leave_at_once: bool = False
@@ -110,6 +112,7 @@ def profile_of(config: Config) -> BackendProfile:
         accepts_sample_mail=bool(config.aws_endpoint),
         ports=("port", "preview_port"),
         mail_bucket=names.raw_bucket(config.aws_account),
+        worker_drain_minutes=5,
         worker_stop_seconds=config.aws_poll_seconds,
         replies_leave_at_once=True,
         longest_awaited=_MAIL_KEPT_ON_AWS - _HELD_LOOKED_AT_EVERY - timedelta(days=2),  # while its mail is still there
@@ -231,7 +234,7 @@ class Container(Protocol):
     def pool_history(self) -> History: ...
 
     def drain_worker(self, worker: str) -> None:
-        """Let a worker end once its running jobs are done; raises Permanent where workers are stopped elsewhere."""
+        """Let a worker end once its running jobs are done; raises Permanent if it has ended."""
 
     def metrics(self) -> tuple[Levels, MetricsState | None]:
         """Levels now, and counters unless CloudWatch has them."""

@@ -209,6 +209,8 @@ class WorkerSummary:
     pid: int
     slots: int
     started_at: datetime
+    drains: bool = False
+    """It was asked to end once its running jobs are done, where that is written down."""
 
 
 @dataclass(frozen=True, slots=True)

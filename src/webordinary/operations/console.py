@@ -260,11 +260,6 @@ class Console:
         except WebOrdinaryError as problem:
             return PoolHistory(problem=str(problem))
 
-    @property
-    def drains_workers(self) -> bool:
-        """Whether workers can be ended from here; on AWS, ECS does."""
-        return self.services.profile.data_is_local
-
     def redrive(self, letter_id: int) -> None:
         """Run a given-up mail once more."""
         redrive_letter(self.services, self._letter(letter_id))

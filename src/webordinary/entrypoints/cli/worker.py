@@ -192,8 +192,10 @@ def run_drain(args: argparse.Namespace) -> int:
     """Its supervisor, if it has one, starts it again."""
     with open_container(load_existing(args)) as services:
         worker = drain_worker(services, args.worker, BY_OPERATOR)
+        minutes = services.profile.worker_drain_minutes
     if args.json:
         print_json({"worker": worker.worker, "name": worker.name, "pid": worker.pid})
     else:
-        print(f"{worker.name} takes no more jobs and ends when its running ones are done")
+        later = f"; it hears so within {minutes} minutes" if minutes else ""
+        print(f"{worker.name} takes no more jobs and ends when its running ones are done{later}")
     return Exit.OK

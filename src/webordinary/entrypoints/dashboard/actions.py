@@ -157,7 +157,7 @@ class ActionPages:
     async def pool(self, request: Request) -> Response:
         """Workers, claims and queues."""
         seq, now = await self._do(self._d.overview.last_seq), self._d.clock()
-        view = pool_view(await self._do(self._d.overview.pool, now), now, drains=self._console.drains_workers)
+        view = pool_view(await self._do(self._d.overview.pool, now), now)
         chosen = request.query_params.get("span", "")
         span = chosen if chosen in SPANS else next(iter(SPANS))
         history = await self._do(self._console.history, *SPANS[span])

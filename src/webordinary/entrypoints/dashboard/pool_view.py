@@ -28,7 +28,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker; it cannot be drained from here where it runs on another machine."""
+    """A worker; it is asked to end only once, where that is written down."""
 
     name: str
     pid: int
@@ -78,12 +78,12 @@ class PoolView:
     unclaimed_since: FormattedTime | None
 
 
-def pool_view(pool: PoolSnapshot, now: datetime, *, drains: bool) -> PoolView:
-    """The view of one look; `drains` says whether workers can be ended from here."""
+def pool_view(pool: PoolSnapshot, now: datetime) -> PoolView:
+    """The view of one look."""
     oldest_first = sorted(pool.queues, key=lambda queue: (queue.waiting_since or now, str(queue.key)))
     oldest = pool.unclaimed.oldest_since
     return PoolView(
-        workers=tuple(_worker(worker, pool, now, drains=drains) for worker in pool.workers),
+        workers=tuple(_worker(worker, pool, now) for worker in pool.workers),
         claims=tuple(_claim(claim, now) for claim in pool.claims),
         queues=tuple(_queue(queue, now) for queue in oldest_first),
         slots=sum(worker.slots for worker in pool.workers),
@@ -94,7 +94,7 @@ def pool_view(pool: PoolSnapshot, now: datetime, *, drains: bool) -> PoolView:
     )
 
 
-def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime, *, drains: bool) -> WorkerRow:
+def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerRow:
     tasks = tuple(
         TaskRow(
             str(job.key),
@@ -108,7 +108,7 @@ def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime, *, drains:
     )
     drain = ActionView("Stop when done", f"/workers/{quote(worker.worker, safe='')}/drains", fields=_BACK)
     started = moment(worker.started_at, now)
-    return WorkerRow(worker.name, worker.pid, worker.slots, started, tasks, drain if drains else None)
+    return WorkerRow(worker.name, worker.pid, worker.slots, started, tasks, None if worker.drains else drain)
 
 
 def _claim(claim: ClaimSummary, now: datetime) -> ClaimRow:

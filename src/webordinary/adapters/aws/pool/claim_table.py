@@ -11,7 +11,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo, Fields, Place, at, delete, epoch, moment, put, update
+from webordinary.adapters.aws.dynamo import (
+    ConditionFailed,
+    Dynamo,
+    Fields,
+    Place,
+    at,
+    delete,
+    epoch,
+    moment,
+    put,
+    update,
+)
 from webordinary.model.claims import LEASE_SECONDS, Claim, ClaimStatus, next_fence
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.names import ProjectUser
@@ -151,37 +162,56 @@ BELIEVED = timedelta(seconds=EACH_SECONDS + 30)
 """Workers without a sign of life for longer are not shown."""
 _PREFIX = "worker:"
 """No key has a colon, so none is called so; `worker#ann` may be one."""
+THERE = """
+SET #name = :name, #pid = :pid, #slots = :slots, #startedAt = :started, #seenAt = :now, #gone = :gone, #ttl = :ttl"""
+DRAINS = "SET #drains = :yes"
+NOT_GONE = "#gone = :no"
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """See above; one write each time."""
+    """See above; one write each time, whose answer also tells whether an operator asked the worker to end."""
 
     dynamo: Dynamo
     table: str = names.OWNERSHIP
 
-    def renew(self, worker: WorkerSummary, now: datetime) -> None:
-        """This worker lives and works."""
-        self._write(worker, now, gone=False)
+    def renew(self, worker: WorkerSummary, now: datetime) -> bool:
+        """This worker lives and works; True if it is asked to end once its running jobs are done."""
+        return self._write(worker, now, gone=False)
 
-    def leave(self, worker: WorkerSummary, now: datetime) -> None:
+    def ask_to_end(self, worker: str) -> bool:
+        """Let a worker end once its running jobs are done; False if it is gone, or never said that it is there."""
+        ask = update(self.table, _row_of(worker), DRAINS, NOT_GONE, yes=True, no=False)
+        return not isinstance(self.dynamo.write(f"asking {worker} to end", ask), ConditionFailed)
+
+    def leave(self, worker: WorkerSummary, now: datetime) -> bool:
         """This worker ends in good order."""
-        self._write(worker, now, gone=True)
+        return self._write(worker, now, gone=True)
 
-    def keep(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], ended: Ended) -> None:
-        """Renew while the worker is `alive`, and leave once `ended`."""
+    def keep(
+        self,
+        worker: WorkerSummary,
+        alive: Callable[[], bool],
+        now: Callable[[], datetime],
+        ended: Ended,
+        drain: Callable[[], None],
+    ) -> None:
+        """Renew while the worker is `alive`, and leave once `ended`; `drain` is called while it is asked to end."""
         over = False
         while not over:
-            if alive():
-                self._try_to(self.renew, worker, now)
+            if alive() and self._try_to(self.renew, worker, now):
+                drain()
             over = ended(EACH_SECONDS)
         self._try_to(self.leave, worker, now)
 
     @contextmanager
-    def kept(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime]) -> Iterator[None]:
+    def kept(
+        self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], drain: Callable[[], None]
+    ) -> Iterator[None]:
         """The same beside a block, until that ends."""
         ended = threading.Event()
-        thread = threading.Thread(target=self.keep, args=(worker, alive, now, ended.wait), name="presence", daemon=True)
+        asked = (worker, alive, now, ended.wait, drain)
+        thread = threading.Thread(target=self.keep, args=asked, name="presence", daemon=True)
         thread.start()
         try:
             yield
@@ -191,31 +221,39 @@ class Presence:
 
     @staticmethod
     def _try_to(
-        write: Callable[[WorkerSummary, datetime], None], worker: WorkerSummary, now: Callable[[], datetime]
-    ) -> None:
+        write: Callable[[WorkerSummary, datetime], bool], worker: WorkerSummary, now: Callable[[], datetime]
+    ) -> bool:
         try:
-            write(worker, now())
+            return write(worker, now())
         except WebOrdinaryError as problem:  # people see it a little later, or a little longer
             _log.info("%s", problem)
+            return False
 
     def names(self, workers: Iterable[str]) -> dict[str, str]:
         """The display names of these workers, including ended ones; expired entries are left out."""
-        keys = [{"projectKey": f"{_PREFIX}{worker}"} for worker in sorted(workers)]
+        keys = [_row_of(worker) for worker in sorted(workers)]
         rows = self.dynamo.get_all("looking how workers are called", self.table, keys)
         return {str(row["projectKey"]).removeprefix(_PREFIX): row["name"] for row in rows}
 
-    def _write(self, worker: WorkerSummary, now: datetime, *, gone: bool) -> None:
-        fields = {
-            "projectKey": f"{_PREFIX}{worker.worker}",
-            "name": worker.name,
-            "pid": worker.pid,
-            "slots": worker.slots,
-            "startedAt": moment(worker.started_at),
-            "seenAt": moment(now),
-            "gone": gone,
-            "ttl": epoch(now, GARBAGE_AFTER_SECONDS),
-        }
-        self.dynamo.write(f"telling that {worker.worker} is there", put(self.table, fields))
+    def _write(self, worker: WorkerSummary, now: datetime, *, gone: bool) -> bool:
+        there = update(
+            self.table,
+            _row_of(worker.worker),
+            THERE,
+            name=worker.name,
+            pid=worker.pid,
+            slots=worker.slots,
+            started=moment(worker.started_at),
+            now=moment(now),
+            gone=gone,
+            ttl=epoch(now, GARBAGE_AFTER_SECONDS),
+        )
+        row = self.dynamo.write(f"telling that {worker.worker} is there", there)
+        return not isinstance(row, ConditionFailed) and bool(row.get("drains"))
+
+
+def _row_of(worker: str) -> Fields:
+    return {"projectKey": f"{_PREFIX}{worker}"}
 
 
 def worker_in(row: Mapping[str, Any], now: datetime) -> WorkerSummary | None:
@@ -223,7 +261,8 @@ def worker_in(row: Mapping[str, Any], now: datetime) -> WorkerSummary | None:
     key = str(row["projectKey"])
     if not key.startswith(_PREFIX) or row["gone"] or at(row["seenAt"]) < now - BELIEVED:
         return None
-    return WorkerSummary(key.removeprefix(_PREFIX), row["name"], row["pid"], row["slots"], at(row["startedAt"]))
+    name, pid, slots, began = (row[field] for field in ("name", "pid", "slots", "startedAt"))
+    return WorkerSummary(key.removeprefix(_PREFIX), name, pid, slots, at(began), bool(row.get("drains")))
 
 
 class RemoteLiveness:

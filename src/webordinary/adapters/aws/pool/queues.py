@@ -19,7 +19,7 @@ from webordinary.model.claims import Interrupt
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, output_message
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import QUEUED, RESUMED
+from webordinary.pool.ports import DRAIN, QUEUED, RESUMED
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -202,6 +202,11 @@ class SqsNotifier:
         }
         self._queues.send_once(names.queues_of(job.key).input, body, TICKET, job.key, ticket_id(job, news))
 
+    def ask_to_end(self, key: ProjectUser, worker: str) -> None:
+        """Wake the worker that holds this key: it reads the request in the ticket, and others are only woken."""
+        body = {"projectId": key.project_id, "userId": key.user_id, "news": DRAIN, "worker": worker}
+        self._queues.send_once(names.queues_of(key).input, body, TICKET, key, f"{DRAIN}-{secrets.token_hex(16)}")
+
     def notify_unclaimed(self) -> None:
         """The hint in the unclaimed queue is the message."""
 
@@ -215,6 +220,11 @@ def ticket_id(job: Job, news: str = QUEUED) -> str:
     if news == RESUMED:
         return f"{start}-{news}-{secrets.token_hex(8)}"
     return start if news == QUEUED else f"{start}-{news}"
+
+
+def asks_to_end(ticket: Mapping[str, object], worker: str) -> bool:
+    """Whether it asks this worker to end once its running jobs are done."""
+    return ticket.get("news") == DRAIN and ticket.get("worker") == worker
 
 
 def is_old(ticket: Mapping[str, object], started: Job | None) -> bool:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.pool.claim_requests import SqsClaimRequests
-from webordinary.adapters.aws.pool.queues import Queues, is_old
+from webordinary.adapters.aws.pool.queues import Queues, asks_to_end, is_old
 from webordinary.model.errors import Backoff, WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import DRAIN
 
 SAID_AGAIN_SECONDS = 300.0
 
@@ -69,9 +70,11 @@ class PollingWakeups:
         slots: int,
         poll_seconds: int = LONG_POLL_SECONDS,
         troubled: Callable[[str], None] = lambda _: None,
+        worker: str = "",
     ) -> None:
         """`troubled` is told what keeps a poll from its queue, and nothing, in words, when one gets through again."""
         self._queues, self._hints, self._poll_seconds, self._troubled = queues, hints, poll_seconds, troubled
+        self._worker = worker
         # The unclaimed queue, a key for each slot, and as many polls again that only run out.
         self._most_threads = 2 * slots + 2
         self._heard: dict[str, None] = {}
@@ -102,6 +105,10 @@ class PollingWakeups:
     def poke(self) -> None:
         """Wake this worker's loop from one of its own threads."""
         self._hear("poke")
+
+    def drain(self) -> None:
+        """Let the worker end once its running jobs are done."""
+        self._hear(DRAIN)
 
     def keys_changed(self) -> None:
         """Polls follow what is attended to."""
@@ -197,6 +204,8 @@ class PollingWakeups:
         if not ours:
             self._queues.give_back(queue, tickets)  # they are for the key's present owner
             return bool(tickets)
+        if any(asks_to_end(ticket.body, self._worker) for ticket in tickets):
+            self.drain()
         if not all(is_old(ticket.body, started) for ticket in tickets):
             self._hear(f"ticket {key}")
         self._queues.delete(queue, tickets)
