@@ -67,16 +67,13 @@ class MkDocs:
 
     name = "mkdocs"
 
-    def __init__(self, program: str = "mkdocs") -> None:
-        self._program = program
-
     def fits(self, tree: SourceTree) -> bool:
         """Its settings are there."""
         return any(name in tree.files for name in _SETTINGS)
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """One call."""
-        mkdocs = find_program(self._program)
+        mkdocs = find_program("mkdocs")
         output = build_dir.path / ".output"
         env = {"PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": _this_year(), **search_path(mkdocs)}
         words = ["build", "--site-dir", str(output)]

@@ -131,13 +131,13 @@ class OutputLimits:
     bytes: int = 2_000_000_000
 
 
-def find_output(build_dir: Path, tracked: Container[str], named: str = "") -> Path:
-    """The folder with the home page: the named one, else the first known name that is no source itself."""
-    for name in (named,) if named else CANDIDATES:
+def find_output(build_dir: Path, tracked: Container[str]) -> Path:
+    """The folder with the home page: the first known name that is no source itself."""
+    for name in CANDIDATES:
         folder = build_dir / name
         if f"{name}/index.html" not in tracked and _is_inside(folder, build_dir) and (folder / "index.html").is_file():
             return folder
-    where = f"{named}/" if named else ", ".join(f"{name}/" for name in CANDIDATES[:-1]) + f" or {CANDIDATES[-1]}/"
+    where = ", ".join(f"{name}/" for name in CANDIDATES[:-1]) + f" or {CANDIDATES[-1]}/"
     raise NotBuilt(f"The build ended well, but left no index.html in {where}.")
 
 

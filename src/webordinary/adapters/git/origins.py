@@ -169,8 +169,8 @@ _HISTORY_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 class GitHistory:
     """Reads the mirrors; asks the origin only for a commit that they do not hold yet."""
 
-    def __init__(self, mirrors: Path, credentials: Credentials | None = None, reader: str = "history") -> None:
-        self._mirrors = Mirrors(mirrors, reader, credentials)
+    def __init__(self, mirrors: Path, credentials: Credentials | None = None) -> None:
+        self._mirrors = Mirrors(mirrors, "history", credentials)
 
     def diff(self, project: Project, commit: str) -> str | None:
         """What a commit changed, as a bounded unified diff; None if the origin does not have it."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from webordinary.compose.sandbox import sandbox_of
 from webordinary.compose.worker import agents_of, limits_of, scripted_environment
 from webordinary.config import Config
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import Commands, add_command, add_group, add_settings, load_config
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
 from webordinary.jobs.ports import Agent, AgentLimits, AgentTask, Answered, Asked, Changed, NotUnderstood
 from webordinary.model.claims import OperatorToken
@@ -77,8 +77,7 @@ _TODO = "Its program runs, so look at what it was told: try again, then another 
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("agent", help="try an agent out", description="Who edits the sites.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "agent", "try an agent out", "Who edits the sites.")
     test = add_command(parts, "test", run, "let an agent change a page in a scratch folder, and look at the result")
     test.add_argument("--scripted", action="store_true", help="claude with a scripted model: no key, no cost")
     add_settings(test, SETTINGS)

@@ -20,13 +20,22 @@ from webordinary.entrypoints.cli.options import (
     Commands,
     add_checkout,
     add_command,
+    add_group,
     add_settings,
     checkout_of,
     given,
     load_config,
     whole,
 )
-from webordinary.entrypoints.cli.output import CommandFailed, Exit, find_program, line_of_check, print_json, run_program
+from webordinary.entrypoints.cli.output import (
+    CommandFailed,
+    Exit,
+    find_program,
+    line_of_check,
+    print_json,
+    run_program,
+    say,
+)
 from webordinary.entrypoints.cli.send import TEXT
 from webordinary.model.checks import CheckRun, Verdict
 
@@ -59,7 +68,7 @@ def run_smoke(args: argparse.Namespace) -> int:
         )
     pause = EMULATED_LOOK_SECONDS if config.aws_endpoint else LOOK_SECONDS
     with open_aws(config) as services:
-        trip = smoke.smoke(services, sender, args.text or TEXT, args.seconds, _say, lambda: time.sleep(pause))
+        trip = smoke.smoke(services, sender, args.text or TEXT, args.seconds, say, lambda: time.sleep(pause))
     received = (trip.received_at - trip.sent_at).total_seconds()
     answered = (trip.answered_at - trip.sent_at).total_seconds()
     if args.json:
@@ -67,10 +76,6 @@ def run_smoke(args: argparse.Namespace) -> int:
     else:
         print(f"received after {received:.1f} s, answered {trip.words} after {answered:.1f} s: mail {trip.email_id}")
     return Exit.OK
-
-
-def _say(line: str) -> None:
-    print(f"webordinary: {line}", file=sys.stderr, flush=True)
 
 
 PLATFORM = "linux/arm64"
@@ -188,7 +193,7 @@ def migrate(args: argparse.Namespace) -> int:
 
     config = replace(load_config(args), backend=AWS)
     _ask(args, "Copy all sites into the common bucket, then remove the stacks of single sites?")
-    removed = provision.migrate(config, _say)
+    removed = provision.migrate(config, say)
     if args.json:
         print_json({"removed_stacks": removed})
     else:
@@ -213,7 +218,7 @@ def destroy(args: argparse.Namespace) -> int:
     config, root = load_config(args), checkout_of(args)
     context = _context(config, _settings(args, config))
     _ask(args, "Remove all stacks? Tables and buckets stay; mail is not received any more.")
-    provision.prepare_removal(config, _say)
+    provision.prepare_removal(config, say)
     _package(root)  # it reads all stacks before it removes one
     _cdk(config, root, "destroy", ["--all", "--force", *context])
     return Exit.OK
@@ -261,7 +266,7 @@ def _check_node(node: str) -> None:
     if not major.isdecimal() or int(major) < NODE_LEAST:
         raise CommandFailed(f"this is Node {version or 'of no version'}; the CDK needs {NODE_LEAST} or newer", NODE)
     if int(major) < NODE_KEPT_UP:
-        _say(f"Node {version} gets no corrections any more: install {NODE_KEPT_UP} or newer when you can")
+        say(f"Node {version} gets no corrections any more: install {NODE_KEPT_UP} or newer when you can")
 
 
 def _without_credentials() -> dict[str, str]:
@@ -305,8 +310,7 @@ def _let_mail_in(config: Config, settings: Mapping[str, str]) -> str:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("aws", help="run on AWS, or on an emulator of it", description="The system on AWS.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "aws", "run on AWS, or on an emulator of it", "The system on AWS.")
     aws_local.add_to(parts)
     add_deploy(parts)
     add_image(parts)

@@ -29,7 +29,7 @@ from webordinary.entrypoints.cli.options import (
     load_config,
     whole,
 )
-from webordinary.entrypoints.cli.output import CommandFailed, Exit
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, say
 from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator, sole_user
 from webordinary.entrypoints.lifecycle import run_until_stopped
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, config: Config, root: Path, program: str) -> int:
     port = port_for(args.emulator_port)
     if args.emulator_port is None and port != PORT:
-        _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
+        say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
     local = Local(config, root, program, port, as_json=args.json)
     seconds = lifecycle.up_stop_seconds(config) + emulator.STOP_SECONDS + 10.0
     run_until_stopped(local.work, stop_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
@@ -98,7 +98,7 @@ class Local:
         from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra, and slow to import
 
         folder = self._config.data / FOLDER
-        _say(f"starting an emulator of AWS on port {self._port}; its state is in {folder}")
+        say(f"starting an emulator of AWS on port {self._port}; its state is in {folder}")
         with (
             suppress(_Stopped),
             running_emulator(self._program, folder, self._port, lambda: _go_on(stop)) as emulator,
@@ -109,8 +109,8 @@ class Local:
             )
             provision.start_emulated(config, self._root, _reporting(stop))
             write_durably(folder / "environment", _for_shells(config, provision.credentials(config.aws_region)))
-            _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
-            _say("starting page and workers")
+            say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
+            say("starting page and workers")
             counted = provision.emulated_metrics(config)
             with closing(emulated_events(config, counted)) as events:  # made before `up` looks for it
                 self.code = self._run_up(emulator, provision.environment(config, os.environ), events)
@@ -155,7 +155,7 @@ class _Stopped(Permanent):
 def _reporting(stop: threading.Event) -> Callable[[str], None]:
     def report(line: str) -> None:
         _go_on(stop)
-        _say(line)
+        say(line)
 
     return report
 
@@ -180,7 +180,3 @@ def _for_shells(config: Config, credentials: Mapping[str, str]) -> bytes:
     settings = {variable_of(name): str(getattr(config, name)) for name in SHELL_SETTINGS}
     variables = settings | dict(credentials) | {"AWS_ENDPOINT_URL": config.aws_endpoint}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()
-
-
-def _say(line: str) -> None:
-    print(f"webordinary: {line}", file=sys.stderr, flush=True)

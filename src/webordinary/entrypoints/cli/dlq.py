@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import cast
 
 from webordinary.compose.backends import open_container
 from webordinary.compose.container import Container, profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
-from webordinary.entrypoints.cli.output import SHORT_ID, CommandFailed, Exit, clean, clock, line_for, print_json, table
-from webordinary.model.events import Event, EventKind
+from webordinary.entrypoints.cli.options import Commands, add_command, add_group, load_existing
+from webordinary.entrypoints.cli.output import (
+    SHORT_ID,
+    CommandFailed,
+    Exit,
+    clean,
+    clock,
+    confirm,
+    line_of,
+    print_json,
+    table,
+)
 from webordinary.model.jobs import DeadLetter, Job
-from webordinary.model.names import ProjectUser
-from webordinary.model.snapshot import MailDetail, TimelineEntry
+from webordinary.model.snapshot import MailDetail
 from webordinary.operations.console import drop_letter, redrive_letter
 
 HEAD_LINES, HEAD_CHARACTERS = 10, 2000
@@ -39,7 +45,7 @@ def letter_lines(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | 
     yield from _text(detail)
     yield "\nwhat happened"
     for entry in detail.timeline if detail else ():
-        yield "  " + line_for(entry.seq, entry.at, _event(entry), {})
+        yield f"  {line_of(entry)}"
     yield f"\nonce it is mended: webordinary dlq redrive {dead_letter.letter_id}"
 
 
@@ -75,20 +81,13 @@ def _text(detail: MailDetail | None) -> Iterator[str]:
         yield f"  > {clean(line)}"
 
 
-def _event(entry: TimelineEntry) -> Event:
-    key = ProjectUser.parse(entry.key) if entry.key else None
-    kind = cast("EventKind", entry.kind)  # another version may have stored a kind that this one does not know
-    return Event(kind, None, None, key, entry.worker, entry.data)
-
-
 MAX_LETTERS, SHORTEST = 1000, 6
 NOTHING = "there is no dead letter"
 HEAD = ("letter", "mail", "given up", "redriven", "reason")
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("dlq", help="list, show, redrive or drop dead letters", description="Dead letters.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "dlq", "list, show, redrive or drop dead letters", "Dead letters.")
     add_command(parts, "list", list_letters, "list what was given up, the newest first")
     show = add_command(parts, "show", show_letter, "show why a mail was given up")
     show.add_argument("letter", help="a letter's number, or the beginning of its mail's id")
@@ -152,7 +151,9 @@ def drop_letters(args: argparse.Namespace) -> int:
     with open_container(load_existing(args)) as services:
         chosen = _chosen(services, args)
         if chosen and not args.yes:
-            _confirm(len(chosen))
+            letters = "1 letter" if len(chosen) == 1 else f"{len(chosen)} letters"
+            todo = "answer y, or redrive it with `webordinary dlq redrive`"
+            confirm(f"Drop {letters}? No alarm will mention it again.", "nothing was dropped", todo)
         dropped = [dead_letter for dead_letter in chosen if drop_letter(services, dead_letter)]
     if args.json:
         print_json([_plain(dead_letter) for dead_letter in dropped])
@@ -192,11 +193,3 @@ def _find(services: Container, name: str) -> DeadLetter:
     if not found:
         raise CommandFailed(f"there is no dead letter {name!r}", "see `webordinary dlq list`")
     return found[0]
-
-
-def _confirm(count: int) -> None:
-    if not sys.stdin.isatty():
-        raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
-    dead_letters = "1 letter" if count == 1 else f"{count} letters"
-    if input(f"Drop {dead_letters}? No alarm will mention it again. [y/N] ").strip().lower() not in ("y", "yes"):
-        raise CommandFailed("nothing was dropped", "answer y, or redrive it with `webordinary dlq redrive`")

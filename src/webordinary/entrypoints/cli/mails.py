@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import cast
 
 from webordinary.compose.backends import open_container
 from webordinary.compose.container import Container, profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, given, load_existing, whole
-from webordinary.entrypoints.cli.output import SHORT_ID, CommandFailed, Exit, clean, clock, line_for, print_json, table
+from webordinary.entrypoints.cli.options import Commands, add_command, add_group, find_mail, given, load_existing, whole
+from webordinary.entrypoints.cli.output import SHORT_ID, CommandFailed, Exit, clean, clock, line_of, print_json, table
 from webordinary.entrypoints.cli.release import add_replay
 from webordinary.mail.ports import Undelivered
 from webordinary.model.errors import InvalidName
-from webordinary.model.events import Event, EventKind
+from webordinary.model.events import EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import AGENTS
 from webordinary.model.snapshot import MailDetail, MailFilter, MailState, MailSummary, state_of
@@ -43,8 +42,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("mails", help="list, show, release, drop or replay mails", description="Mails.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "mails", "list, show, release, drop or replay mails", "Mails.")
     found = add_command(parts, "list", list_mails, "list mails, the newest first, and count them")
     found.add_argument("--limit", type=whole(1, MAX_LISTED), default=50, help="at most so many; 50 if not given")
     found.add_argument("--page", type=whole(1, 100_000), default=1, help="the next so many: 2, 3 and so on")
@@ -229,9 +227,7 @@ def _lines(detail: MailDetail) -> Iterator[str]:
         yield f"  {reply.kind:<8} to {clean(reply.recipient)}: {clean(stands)}"
     yield "\nwhat happened"
     for entry in detail.timeline:
-        key = ProjectUser.parse(entry.key) if entry.key else None
-        event = Event(cast("EventKind", entry.kind), None, None, key, entry.worker, entry.data)
-        yield "  " + line_for(entry.seq, entry.at, event, {})
+        yield f"  {line_of(entry)}"
     if any(entry.kind == EventKind.MAIL_HELD and entry.data.get("asked") is False for entry in detail.timeline):
         yield "\nit cannot be released: ask its sender to send it again"
     elif state_of(mail) == "held":
@@ -243,8 +239,7 @@ REPLIES_HEAD = ("mail", "to", "written", "tries", "stands", "last error")
 
 
 def add_replies(commands: Commands) -> None:
-    parser = commands.add_parser("replies", help="list undelivered replies, or send them again", description="Replies.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "replies", "list undelivered replies, or send them again", "Replies.")
     add_command(parts, "list", list_replies, "list the replies that failed and were not sent since, the newest first")
     again = add_command(parts, "send-again", send_again, "send replies again that were given up, or wait for a try")
     again.add_argument("mails", nargs="*", metavar="MAIL", help="beginnings of the ids of the mails they answer")

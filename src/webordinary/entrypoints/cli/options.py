@@ -76,6 +76,12 @@ def add_command(commands: Commands, name: str, run: Run, about: str) -> argparse
     return parser
 
 
+def add_group(commands: Commands, name: str, about: str, description: str) -> Commands:
+    """A command that has commands of its own."""
+    parser = commands.add_parser(name, help=about, description=description)
+    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """A flag for each of these settings."""
     group = parser.add_argument_group("settings")

@@ -159,12 +159,31 @@ def entry_of(seq: int, at: datetime, event: Event) -> TimelineEntry:
     return TimelineEntry(seq, at, event.kind, event.email_id, key, event.worker, event.data)
 
 
-def line_for(seq: int, at: datetime, event: Event, worker_names: Mapping[str, str]) -> str:
-    """When, what, its small values, and the mail that it belongs to."""
-    entry = with_names(entry_of(seq, at, event), worker_names)
+def line_of(entry: TimelineEntry) -> str:
+    """When, what, and its small values."""
     details = details_of(entry)
+    return clean(f"{clock(entry.at)}  {event_text(entry)}{f' ({details})' if details else ''}")
+
+
+def line_for(seq: int, at: datetime, event: Event, worker_names: Mapping[str, str]) -> str:
+    """The same of an event of any mail, with the mail that it belongs to."""
     mail = f"  mail {event.email_id[:SHORT_ID]}" if event.email_id else ""
-    return clean(f"{clock(at)}  {event_text(entry)}{f' ({details})' if details else ''}{mail}")
+    return line_of(with_names(entry_of(seq, at, event), worker_names)) + mail
+
+
+def confirm(question: str, kept: str, todo: str, about: str = "") -> None:
+    """Ask before something is removed; raises CommandFailed (`kept`; `todo`) for any answer but yes."""
+    if not sys.stdin.isatty():
+        raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
+    if about:
+        print(about)
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandFailed(kept, todo)
+
+
+def say(line: str) -> None:
+    """A line for the person who runs the command, beside its result."""
+    print(f"webordinary: {line}", file=sys.stderr, flush=True)
 
 
 def find_program(name: str, todo: str) -> str:

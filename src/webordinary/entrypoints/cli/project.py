@@ -22,6 +22,7 @@ from webordinary.entrypoints.cli import send
 from webordinary.entrypoints.cli.options import (
     Commands,
     add_command,
+    add_group,
     add_settings,
     find_site,
     given,
@@ -29,7 +30,7 @@ from webordinary.entrypoints.cli.options import (
     load_existing,
     mail_address,
 )
-from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, progress, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, confirm, print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
@@ -233,8 +234,7 @@ def set_role(args: argparse.Namespace) -> int:
 
 
 def add_domain(parts: Commands) -> None:
-    parser = parts.add_parser("domain", help="domains of a site's own", description="Domains of a site's own.")
-    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    actions = add_group(parts, "domain", "domains of a site's own", "Domains of a site's own.")
     for action, about in (
         ("add", "show a site under a domain of its own, and say what to put into DNS"),
         ("remove", "show nothing under this domain any more"),
@@ -295,10 +295,7 @@ _SHOWN_CHARACTERS = 200
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "project", help="add, list, show, set or remove sites", description="Sites and their people."
-    )
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "project", "add, list, show, set or remove sites", "Sites and their people.")
     add = add_command(parts, "add", add_project, "add a site, or one more person to a site; asks for what is missing")
     add.add_argument("name", nargs="?", help=QUESTIONS["name"])
     add.add_argument("--repo", metavar="URL|DIR", help=QUESTIONS["repo"])
@@ -488,6 +485,9 @@ def add_remove(parts: Commands) -> None:
     parser.add_argument("--force", action="store_true", help="also while jobs are open: they are given up")
 
 
+_KEPT = "nothing was removed", "answer y if you mean it"
+
+
 def run_remove(args: argparse.Namespace) -> int:
     """Look, ask, undo; again is harmless."""
     return _remove_site(args) if args.sender is None else _remove_person(args)
@@ -498,7 +498,7 @@ def _remove_site(args: argparse.Namespace) -> int:
         find_site(services, args.name)
         leaving = plan_project_removal(services, args.name)
         if not args.yes:
-            _confirm(_about_site(leaving), f"Remove {args.name}?")
+            confirm(f"Remove {args.name}?", *_KEPT, _about_site(leaving))
         with progress(f"removing {args.name}") as report:
             remove(services, leaving, report, force=args.force)
     if args.json:
@@ -516,7 +516,7 @@ def _remove_person(args: argparse.Namespace) -> int:
         leaving = plan_sender_removal(services, args.name, address)
         asked = leaving.entry or leaving.jobs
         if asked and not args.yes:
-            _confirm(_about_person(leaving), f"Remove {address} from {args.name}?")
+            confirm(f"Remove {address} from {args.name}?", *_KEPT, _about_person(leaving))
         stopped = len(remove_person(services, leaving, force=args.force)) if asked else 0
     if args.json:
         others = [sender.address for sender in leaving.others]
@@ -531,14 +531,6 @@ def _remove_person(args: argparse.Namespace) -> int:
         print(f"  what was under way for it is stopped, and answered so: {stopped}")
     print(f"  {_who_is_left(leaving)}")
     return Exit.OK
-
-
-def _confirm(about: str, question: str) -> None:
-    if not sys.stdin.isatty():
-        raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
-    print(about)
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        raise CommandFailed("nothing was removed", "answer y if you mean it")
 
 
 def _about_site(leaving: ProjectRemoval) -> str:

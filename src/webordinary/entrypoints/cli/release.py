@@ -15,6 +15,7 @@ from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.options import (
     Commands,
     add_command,
+    add_group,
     find_mail,
     find_site,
     given,
@@ -33,8 +34,7 @@ _CHANGE = 60
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("release", help="list releases of a site, or go back to one", description="Releases.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "release", "list releases of a site, or go back to one", "Releases.")
     listing = add_command(parts, "list", list_releases, "list the releases that are kept, the newest first")
     again = add_command(parts, "rebuild", rebuild, "build the newest main and show it on the edit site")
     again.add_argument("project", help="the site")

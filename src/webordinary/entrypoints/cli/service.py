@@ -15,7 +15,7 @@ from pathlib import Path
 from webordinary.compose.checks import run_doctor
 from webordinary.config import NAMES, SECRETS
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_group, add_settings, load_config
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, line_of_check, print_json, table
 from webordinary.model.checks import CheckRun, Verdict
 
@@ -65,10 +65,9 @@ WantedBy=multi-user.target
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "service", help="run it as a service of this machine", description="A systemd service for `webordinary up`."
+    parts = add_group(
+        commands, "service", "run it as a service of this machine", "A systemd service for `webordinary up`."
     )
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     install = add_command(parts, "install", install_service, "make a user, a data folder and the unit, and start it")
     install.add_argument("--print", action="store_true", help="print the unit and change nothing")
 
@@ -128,8 +127,7 @@ HIDDEN = "(set)"
 
 
 def add_config(commands: Commands) -> None:
-    parser = commands.add_parser("config", help="show or check the settings", description="The settings in force.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "config", "show or check the settings", "The settings in force.")
     for name, run, about in (
         ("show", show, "show every setting as it is in force; secrets are not shown"),
         ("check", check, "say whether the settings are possible, and start nothing"),

@@ -24,7 +24,7 @@ from webordinary.compose.container import Container, profile_of, site_url
 from webordinary.config import FILE_NAME, SECRETS, Config, flag_of, variable_of
 from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, say
 from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args)
     require_writable(config.data)
     if args.config and any(getattr(config, name) for name in SECRETS) and args.config.stat().st_mode & OTHERS:
-        _warn(f"WARNING: other users of this machine may read the password in {args.config}: chmod 600 {args.config}")
+        say(f"WARNING: other users of this machine may read the password in {args.config}: chmod 600 {args.config}")
     with running.lock_data_folder(config.data):
         runs_engine = profile_of(config).runs_engine
         with_sample = runs_engine and not args.no_sample and _may_add_sample(config, own_file=args.config is None)
@@ -242,11 +242,11 @@ def _serve(config: Config, with_sample: bool, supervisor: Supervisor, stop: thre
 
     with open_container(config) as container:
         if with_sample:
-            _warn("first start: making the sample site")
+            say("first start: making the sample site")
             onboarding.ensure_sample(container)
             (config.data / "run" / "sample-wanted").unlink()
         if container.profile.data_is_local and (warning := why_trust_is_unsafe(container)):
-            _warn(f"WARNING: {warning}: {REMOVE_TRUST}")
+            say(f"WARNING: {warning}: {REMOVE_TRUST}")
         server.run_server(container, supervisor, stop, partial(_announce, container, as_json=as_json))
 
 
@@ -254,7 +254,7 @@ def _run_with_workers(
     config: Config, serve: Callable[[Supervisor, threading.Event], None], *, supervised: bool
 ) -> None:
     environment = _environment_of_workers(config)
-    supervisor = Supervisor(_workers(config), environment, lifecycle.supervisor_stop_seconds(config), _warn)
+    supervisor = Supervisor(_workers(config), environment, lifecycle.supervisor_stop_seconds(config), say)
 
     def work(stop: threading.Event) -> None:
         try:
@@ -309,9 +309,5 @@ def _first_link(services: Container) -> str:
 
 
 def _stopping(supervisor: Supervisor) -> None:
-    _warn("stopping; what is under way is finished or saved (Ctrl-C again ends it at once)")
+    say("stopping; what is under way is finished or saved (Ctrl-C again ends it at once)")
     supervisor.ask()
-
-
-def _warn(text: str) -> None:
-    print(f"webordinary: {text}", file=sys.stderr, flush=True)

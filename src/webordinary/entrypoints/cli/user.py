@@ -11,7 +11,7 @@ from datetime import timedelta
 from webordinary.compose.backends import open_container
 from webordinary.compose.container import Container
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.options import Commands, add_command, load_folder, whole
+from webordinary.entrypoints.cli.options import Commands, add_command, add_group, load_folder, whole
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, table
 from webordinary.model.console import ConsoleUser, Role
 from webordinary.operations.access import Access, checked_name, hash_password
@@ -20,10 +20,7 @@ _MOST_ACTIONS = 1000
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "user", help="users of the console and their rights", description="Users of the console."
-    )
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "user", "users of the console and their rights", "Users of the console.")
     add_command(parts, "list", list_users, "list the users")
     add = add_command(parts, "add", add_user, "add a user, or change a role; prints a link to set the password")
     add.add_argument("name")

@@ -14,7 +14,15 @@ from webordinary.compose.backends import machine_workers, open_container, run_wo
 from webordinary.compose.container import profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import lifecycle, running
-from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, given, load_existing
+from webordinary.entrypoints.cli.options import (
+    FLAGS,
+    Commands,
+    add_command,
+    add_group,
+    add_settings,
+    given,
+    load_existing,
+)
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.model.errors import InvalidName, NameTaken
@@ -165,8 +173,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def add_pool(commands: Commands) -> None:
-    parser = commands.add_parser("pool", help="release a claim, let a worker end", description="The pool of workers.")
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parts = add_group(commands, "pool", "release a claim, let a worker end", "The pool of workers.")
     claim = add_command(parts, "release", run_release, "take a key from a worker that is idle or dead")
     claim.add_argument("key", type=given, help="a site and its user, as `webordinary claims` shows it: amelia#scott")
     worker = add_command(parts, "drain", run_drain, "let a worker end once its running jobs are done")

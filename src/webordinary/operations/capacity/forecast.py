@@ -409,9 +409,9 @@ def _dollars(bill: Mapping[str, float]) -> dict[str, float]:
     return {service: round(usd, 2) for service, usd in bill.items()}
 
 
-def columns_for(width: int, choices: Sequence[int] = (WIDE, NARROW)) -> int:
+def columns_for(width: int) -> int:
     """The widest chart that a terminal of so many columns shows."""
-    return next((columns for columns in choices if columns + 10 <= width), choices[-1])
+    return WIDE if width >= WIDE + 10 else NARROW
 
 
 WIDTH, SVG_HEIGHT = 960, 420

@@ -32,7 +32,7 @@ def ensure_sample_origin(path: Path) -> Path:
     return path
 
 
-def make_origin(path: Path, files: dict[str, bytes], message: str = "The first pots are on the shelf") -> None:
+def make_origin(path: Path, files: dict[str, bytes]) -> None:
     """A new bare repository whose main holds these files."""
     tree = path.with_name(f"{path.name}.tree")
     for name, content in files.items():
@@ -43,7 +43,7 @@ def make_origin(path: Path, files: dict[str, bytes], message: str = "The first p
     git = Git(path, "sample", tree, _IDENTITY)
     harden_origin(path)
     git("add", "--all", "--force")
-    git("commit", "--quiet", "--no-verify", "-m", message)
+    git("commit", "--quiet", "--no-verify", "-m", "The first pots are on the shelf")
     shutil.rmtree(tree)
 
 

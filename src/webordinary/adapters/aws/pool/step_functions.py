@@ -118,10 +118,9 @@ class StepFunctionsEndings:
         return BrokenExecution(name, found["status"], error, found.get("cause") or "", error == ENGINE_RESTARTED)
 
 
-def ensure_state_machine(
-    client: SFNClient, definition: str, role_arn: str, name: str = names.STATE_MACHINE
-) -> tuple[str, bool]:
+def ensure_state_machine(client: SFNClient, definition: str, role_arn: str) -> tuple[str, bool]:
     """Deploy the definition; its ARN, and whether it was made now. Executions under way keep what they began with."""
+    name = names.STATE_MACHINE
     with translated(f"deploying the workflow {name}"):
         if arn := _find(client, name):  # making it again would be answered as if it were new
             client.update_state_machine(stateMachineArn=arn, definition=definition, roleArn=role_arn)

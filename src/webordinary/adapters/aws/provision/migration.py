@@ -37,7 +37,7 @@ MOST_LOOKS = 240
 _MADE = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
 Fetch = Callable[[str], int]
 """Asks for a page; the status of the answer, 0 for none."""
-_GOING, _GONE = "DELETE_IN_PROGRESS", "DELETE_FAILED"
+_GONE = "DELETE_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
