@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,6 +89,7 @@ _TRUST_IS_LOCAL = (
     "person in its From, forged or not. Remove trusted_peers; a mail then needs a DKIM signature of its sender's "
     "domain, or the word of the provider in trusted_authserv_id"
 )
+_LOAD_BALANCER = re.compile(r"arn:aws[a-z-]*:elasticloadbalancing:[a-z0-9-]+:\d{12}:loadbalancer/app/[\w-]+/[0-9a-f]+")
 _AGENTS = choice(*AGENTS)
 _PEERS = words(100, ip_address, "IP addresses")
 _HOSTS = words(20, host_name().read, "host names")
@@ -123,6 +125,15 @@ class Config:
     oidc_claim: Annotated[
         str, Setting(choice("email", "sub"), "claim of the provider's token that is the name of the user here")
     ] = "email"
+    alb_arn: Annotated[
+        str, Setting(text(), "on AWS: ARN of the load balancer that signs the console's users in; empty: none")
+    ] = ""
+    alb_issuer: Annotated[str, Setting(web_address(), "provider at which that load balancer signs them in")] = ""
+    alb_client_id: Annotated[str, Setting(text(), "id of that load balancer at this provider")] = ""
+    console_operators: Annotated[
+        tuple[str, ...], Setting(words(100), "users behind that load balancer who may act, by oidc_claim")
+    ] = ()
+    console_viewers: Annotated[tuple[str, ...], Setting(words(100), "users behind it who only look")] = ()
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
@@ -529,10 +540,11 @@ def _contradictions_of_secrets(config: Config) -> Iterator[Problem]:
 def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
     if config.public_url and urlsplit(config.public_url).path not in ("", "/"):
         yield Problem("public_url", "as it is", "must end after the host name: the page needs an address of its own")
-    if config.needs_login and config.backend == "aws":
-        yield Problem(
-            "public_url", "with backend aws", "must be empty: the page has no login there, reach it by a tunnel"
-        )
+    if config.needs_login and config.backend == "aws" and not config.alb_arn:
+        words = "must be empty: the page has no login there but the one of a load balancer (alb_arn); or use a tunnel"
+        yield Problem("public_url", "with backend aws", words)
+    if config.alb_arn:
+        yield from _contradictions_of_the_balancer(config)
     if config.forward_auth_header and not config.trusted_proxies:
         yield Problem("forward_auth_header", "with trusted_proxies", "needs the proxy's address there")
     oidc_secret = config.oidc_client_secret or config.oidc_client_secret_file
@@ -544,6 +556,17 @@ def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
         yield Problem("oidc_issuer", "as it is", "must begin with https: what proves a user would travel in clear")
     if not ip_address(config.host).is_loopback and not config.public_url:
         yield Problem("host", "with public_url", "is reached by other machines: say in public_url under which name")
+
+
+def _contradictions_of_the_balancer(config: Config) -> Iterator[Problem]:
+    if not _LOAD_BALANCER.fullmatch(config.alb_arn):
+        yield Problem("alb_arn", "as it is", "must be the ARN of an application load balancer")
+    if config.backend != "aws":
+        yield Problem("alb_arn", "with backend", "is for backend aws: name a proxy's header in forward_auth_header")
+    if not (config.alb_issuer and config.alb_client_id and config.public_url.startswith("https://")):
+        yield Problem("alb_arn", "as it is", "needs alb_issuer, alb_client_id, and public_url with https")
+    if not (config.console_operators or config.console_viewers):
+        yield Problem("alb_arn", "as it is", "has no user: name people in console_operators or console_viewers")
 
 
 def _contradictions_of_imap(config: Config) -> Iterator[Problem]:

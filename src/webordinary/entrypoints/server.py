@@ -11,7 +11,7 @@ from functools import partial
 from webordinary.compose.container import Container, Runnable, site_url
 from webordinary.compose.mailboxes import intake_of, oidc_secret, push_secret
 from webordinary.config import Config
-from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
+from webordinary.entrypoints.dashboard.oidc import BalancerLogin, BalancerSettings, OidcProvider, OidcSettings
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings
@@ -145,6 +145,21 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         trusted_proxies=frozenset(config.trusted_proxies),
         forward_auth_header=config.forward_auth_header,
         oidc=oidc_provider(config),
+        balancer=balancer_login(config),
+    )
+
+
+def balancer_login(config: Config) -> BalancerLogin | None:
+    """The load balancer of the settings. Addresses are compared in lower case, ids as they are."""
+    if not config.alb_arn:
+        return None
+    by_address = config.oidc_claim == "email"
+    operators, viewers = (
+        frozenset(name.lower() if by_address else name for name in names)
+        for names in (config.console_operators, config.console_viewers)
+    )
+    return BalancerLogin(
+        BalancerSettings(config.alb_arn, config.alb_issuer, config.alb_client_id, config.oidc_claim, operators, viewers)
     )
 
 

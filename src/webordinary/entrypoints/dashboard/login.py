@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
@@ -11,7 +12,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
+from webordinary.entrypoints.dashboard.oidc import (
+    BALANCER_COOKIES,
+    BALANCER_HEADER,
+    STARTED_SECONDS,
+    OidcProvider,
+)
 from webordinary.entrypoints.dashboard.ports import SIGNED_IN, Dashboard, Readers, Templates
 from webordinary.mail.confirm import ConfirmationAnswer
 from webordinary.model.console import ConsoleUser, Role, SecretKind
@@ -32,14 +38,14 @@ class ConsoleGuard:
         self._app, self._look, self._objection = app, readers.look, objection
         self._access, self._header = dashboard.access, dashboard.forward_auth_header.lower()
         self._cookie = cookie_name(dashboard)
-        self._proxies = dashboard.trusted_proxies
+        self._proxies, self._balancer = dashboard.trusted_proxies, dashboard.balancer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
-        by_token = _bearer(headers)
+        by_token = "" if self._balancer else _bearer(headers)  # no token here is worth a request without an Origin
         refused = None if by_token or path.startswith(HOOKS) else self._objection(method, headers)
         if refused:
             return await PlainTextResponse(refused, 403)(scope, receive, send)
@@ -47,7 +53,8 @@ class ConsoleGuard:
         scope.setdefault("state", {})["user"] = user
         SIGNED_IN.set(user)
         if user is None and not path.startswith(OPEN_PATHS) and await self._look(self._login_required):
-            return await _ask_to_sign_in(scope, headers)(scope, receive, send)
+            ask = PlainTextResponse(_UNPROVEN, 401) if self._balancer else _ask_to_sign_in(scope, headers)
+            return await ask(scope, receive, send)
         acts = method not in SAFE_METHODS and not path.startswith((*OPEN_PATHS, "/logout"))
         if user and user.role is not Role.OPERATOR and acts:
             return await PlainTextResponse("Only an operator may change something.", 403)(scope, receive, send)
@@ -60,9 +67,12 @@ class ConsoleGuard:
         return None
 
     def _login_required(self) -> bool:
-        return self._access is not None and self._access.login_required()
+        return self._balancer is not None or (self._access is not None and self._access.login_required())
 
     def _user_of(self, scope: Scope, headers: Headers, by_token: str) -> ConsoleUser | None:
+        if self._balancer:
+            open_to_all = scope["path"].startswith(OPEN_PATHS)
+            return None if open_to_all else self._balancer.user_of(headers.getlist(BALANCER_HEADER))
         if self._access is None:
             return None
         if by_token:
@@ -75,8 +85,15 @@ class ConsoleGuard:
     def _record(self, user: ConsoleUser, action: str, client: str) -> None:
         if self._access:
             self._access.record(user.name, action, client)
+        else:
+            _log.warning("%s: %s, from %s", user.name, action, client)  # a warning, as the log of a task keeps no less
 
 
+_log = logging.getLogger(__name__)
+_UNPROVEN = (
+    "The load balancer of this console signs users in. This request carries no proof of a user, or this user is not "
+    "among console_operators and console_viewers."
+)
 Objection = Callable[[str, Headers], str | None]
 """Why a request of a browser is refused, by method and headers; None if it may pass."""
 
@@ -134,6 +151,8 @@ class LoginPages:
     async def login(self, request: Request) -> Response:
         """The form; and what it sends."""
         following = own_path(request.query_params.get("next", "/"))
+        if self._d.balancer:
+            raise HTTPException(404, "The load balancer signs users in; there is no password here.")
         if request.method != "POST":
             return self._form(following)
         form, access = await read_fields(request), self._access()
@@ -199,8 +218,9 @@ class LoginPages:
         if self._d.access:
             session = session_in(request.headers, cookie_name(self._d))
             await self._look(self._d.access.sign_out, session)
-        response = RedirectResponse("/login", status_code=303)
-        response.delete_cookie(cookie_name(self._d), path="/", secure=self._secure, httponly=True, samesite="lax")
+        response = RedirectResponse("/" if self._d.balancer else "/login", status_code=303)
+        for cookie in BALANCER_COOKIES if self._d.balancer else (cookie_name(self._d),):
+            response.delete_cookie(cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 
     async def link(self, request: Request) -> Response:

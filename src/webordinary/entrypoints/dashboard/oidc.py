@@ -1,21 +1,28 @@
 """Sign-in by OpenID Connect (extra `oidc`): authorization code with PKCE, state and nonce.
 
-The provider proves the name of a user. The list of users, here, says who may use the console.
+The provider proves the name of a user. The list of users, here, says who may use the console. On AWS a load balancer
+may do the sign-in, and proves each request.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.client import HTTPException, HTTPSConnection
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.errors import Permanent, Transient
 from webordinary.operations.access import checked_name, network_of
 
@@ -214,3 +221,144 @@ def _fetched(address: str) -> bytes:
 def _require_extra() -> None:
     if not (find_spec("authlib") and find_spec("joserfc")):
         raise Permanent("oidc_issuer needs the extra: pip install 'webordinary[oidc]'")
+
+
+_log = logging.getLogger(__name__)
+BALANCER_HEADER = "x-amzn-oidc-data"
+BALANCER_COOKIES = tuple(f"AWSELBAuthSessionCookie-{number}" for number in range(4))
+"""A session of the load balancer; it cuts a long one into several cookies."""
+_PART = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+_KEY_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST_PROOF, MOST_KEYS, MAX_KEY_BYTES, KEY_SECONDS = 16_000, 20, 10_000, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BalancerSettings:
+    """The load balancer whose word counts, and the users that it may name."""
+
+    arn: str
+    issuer: str
+    client_id: str
+    claim: str
+    operators: frozenset[str]
+    viewers: frozenset[str]
+
+
+class BalancerLogin:
+    """Reads whom an Application Load Balancer has signed in: it signs so for each request (ES256).
+
+    A request that did not come through this load balancer carries no such signature. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        settings: BalancerSettings,
+        key_of: Callable[[str, str], bytes] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`key_of` fetches a public key as PEM, by region and id; the load balancer changes its keys now and then."""
+        if not find_spec("cryptography"):
+            raise Permanent("alb_arn needs the extra: pip install 'webordinary[aws]'")
+        self._settings, self._key_of, self._now = settings, key_of or fetched_key, now
+        self._region = settings.arn.split(":")[3]
+        self._guard, self._keys = threading.Lock(), dict[str, bytes]()
+
+    def user_of(self, proofs: Sequence[str]) -> ConsoleUser | None:
+        """The user that a request's header proves; None where it proves none that may come in."""
+        if len(proofs) != 1:  # the load balancer writes one: a second was written by its client
+            return None
+        try:
+            name = self._name_in(proofs[0])
+        except (OidcRefused, Transient) as problem:
+            _log.warning("a request was refused: %s", problem)
+            return None
+        role = Role.OPERATOR if name in self._settings.operators else Role.VIEWER
+        known = name in self._settings.operators | self._settings.viewers
+        return ConsoleUser(name, role, datetime.fromtimestamp(self._now(), UTC)) if known else None
+
+    def _name_in(self, proof: str) -> str:
+        parts = proof.split(".")
+        if len(proof) > MOST_PROOF or len(parts) != 3 or not all(map(_PART.fullmatch, parts)):
+            raise OidcRefused("what the load balancer says about the user is not readable")
+        head, claims, signature = _object(parts[0]), _object(parts[1]), _bytes(parts[2])
+        known = self._settings
+        expected = {"alg": "ES256", "signer": known.arn, "client": known.client_id, "iss": known.issuer}
+        if wrong := [name for name, value in expected.items() if head.get(name) != value]:
+            raise OidcRefused(f"the proof of a user is not our load balancer's: {', '.join(wrong)}")
+        if not _KEY_ID.fullmatch(str(head.get("kid"))):
+            raise OidcRefused("the proof of a user names no key")
+        self._check(f"{parts[0]}.{parts[1]}".encode(), signature, str(head["kid"]))
+        for told in (head, {"exp": head.get("exp"), "iss": known.issuer, **claims}):  # the head is signed, too
+            until = told["exp"] if isinstance(told.get("exp"), int | float) else 0
+            if told["iss"] != known.issuer or not until > self._now():
+                raise OidcRefused("the proof of a user is too old, or of another provider")
+        name = claims.get(known.claim)
+        if not isinstance(name, str) or not name:
+            raise OidcRefused(f"the provider does not tell the {known.claim} of a user")
+        if known.claim != "email":
+            return name
+        if claims.get("email_verified") not in (True, "true"):  # Cognito writes it as text
+            raise OidcRefused("the provider has not verified the address")
+        return name.lower()
+
+    def _check(self, signed: bytes, signature: bytes, key_id: str) -> None:
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415 - an extra
+
+        try:
+            key = load_pem_public_key(self._key(key_id))
+        except ValueError as problem:
+            raise OidcRefused("the load balancer's key is not readable") from problem
+        if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1" or len(signature) != 64:
+            raise OidcRefused("the proof of a user has another kind of signature than ES256")
+        halves = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+        try:
+            key.verify(utils.encode_dss_signature(*halves), signed, ec.ECDSA(SHA256()))
+        except InvalidSignature:
+            raise OidcRefused("the signature of the proof of a user is wrong") from None
+
+    def _key(self, key_id: str) -> bytes:
+        with self._guard:
+            if key_id not in self._keys:
+                found = self._key_of(self._region, key_id)
+                while len(self._keys) >= MOST_KEYS:
+                    del self._keys[next(iter(self._keys))]
+                self._keys[key_id] = found
+            return self._keys[key_id]
+
+
+def fetched_key(region: str, key_id: str) -> bytes:
+    """A load balancer's public key, from where AWS publishes them. Raises Transient."""
+    connection = HTTPSConnection(f"public-keys.auth.elb.{region}.amazonaws.com", timeout=KEY_SECONDS)
+    try:
+        connection.request("GET", f"/{key_id}")
+        answer = connection.getresponse()
+        found = answer.read(MAX_KEY_BYTES)
+    except (OSError, HTTPException) as problem:
+        raise Transient(f"the load balancer's key cannot be fetched: {type(problem).__name__}") from problem
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise Transient(f"the load balancer's key cannot be fetched: status {answer.status}")
+    return found
+
+
+def _bytes(part: str) -> bytes:
+    """Unlike others, the load balancer pads; both are read."""
+    text = part.rstrip("=")
+    try:
+        return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError as problem:
+        raise OidcRefused("what the load balancer says about the user is not readable") from problem
+
+
+def _object(part: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(_bytes(part))
+    except (ValueError, RecursionError) as problem:
+        raise OidcRefused("what the load balancer says about the user is not readable") from problem
+    if not isinstance(read, dict):
+        raise OidcRefused("what the load balancer says about the user is not readable")
+    return read

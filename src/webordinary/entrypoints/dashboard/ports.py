@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from webordinary.entrypoints.dashboard.oidc import OidcProvider
+from webordinary.entrypoints.dashboard.oidc import BalancerLogin, OidcProvider
 from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.console import ConsoleUser, Role
@@ -193,6 +193,8 @@ class Dashboard:
     """Questions to senders that link to a page; None where the page is not on the net."""
     oidc: OidcProvider | None = None
     """Where users sign in beside the password form; None for nowhere."""
+    balancer: BalancerLogin | None = None
+    """The load balancer that signs all users in, on AWS; then every page needs its proof."""
 
     @property
     def page_host(self) -> str:
