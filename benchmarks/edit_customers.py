@@ -38,11 +38,11 @@ def main() -> None:
     chosen = options(__doc__ or "", repeats=3)
     customers, files = chosen.pick(20, 3), chosen.pick(50, 3)
     with working_folder(chosen) as folder:
-        crowd = Crowd(folder / "crowd", customers, files)
+        crowd = BenchmarkSites(folder / "crowd", customers, files)
         with running(crowd.data, workers=WORKERS, slots=SLOTS) as system:
             crowd.write(system, "Warm")
             rounds = [crowd.write(system, f"Round {number}") for number in range(chosen.repeats)]
-        few, many = Crowd(folder / "few", MANY, files), Crowd(folder / "many", MANY, files)
+        few, many = BenchmarkSites(folder / "few", MANY, files), BenchmarkSites(folder / "many", MANY, files)
         weights = [weigh(few, FEW, many, MANY) for _ in range(chosen.repeats)]
     answered = [len(seconds) for seconds in rounds]
     fresh, used = zip(*weights, strict=True)
@@ -61,7 +61,7 @@ def main() -> None:
     )
 
 
-class Crowd:
+class BenchmarkSites:
     """Customers with a site each, below one data folder."""
 
     def __init__(self, data: Path, count: int, files: int, agent: str = "auto") -> None:
@@ -102,14 +102,14 @@ def _write(system: System, name: str, word: str, gate: threading.Barrier) -> Non
         smtp.sendmail(sender, [MAILBOX], raw)
 
 
-def weigh(few: Crowd, few_slots: int, many: Crowd, many_slots: int) -> tuple[float, float]:
+def weigh(few: BenchmarkSites, few_slots: int, many: BenchmarkSites, many_slots: int) -> tuple[float, float]:
     """Megabytes a slot, before and after use."""
     (light, light_used), (heavy, heavy_used) = _weights(few, few_slots), _weights(many, many_slots)
     more = many_slots - few_slots
     return (heavy - light) / more, (heavy_used - light_used) / more
 
 
-def _weights(crowd: Crowd, slots: int) -> tuple[float, float]:
+def _weights(crowd: BenchmarkSites, slots: int) -> tuple[float, float]:
     with running(crowd.data, workers=1, slots=slots) as system:
         fresh = _workers_weight(system)
         crowd.write(system, f"Weight {time.time_ns()}")

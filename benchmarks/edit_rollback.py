@@ -38,7 +38,7 @@ class TimedMain:
         return self.inside.restore(project, stage, name, lease)
 
 
-class Operator:
+class RollbackTimer:
     def __init__(self, workbench: Workbench, folder: Path) -> None:
         self._on, self._numbers = workbench, itertools.count(1)
         self._main = TimedMain(GitSourceRollback(folder / "mirrors", "operator"))
@@ -65,7 +65,7 @@ def main() -> None:
     files, kept = chosen.pick(FILES, 20), chosen.pick(KEPT_RELEASES, 2)
     with working_folder(chosen) as folder:
         workbench = Workbench(folder, files)
-        worker, operator = workbench.worker("warm"), Operator(workbench, folder)
+        worker, operator = workbench.worker("warm"), RollbackTimer(workbench, folder)
         for _ in range(kept):
             worker.edit()
         taken = interleaved(chosen, {"rollback": operator.go_back, "edit": lambda: (worker.edit(), 0.0)})

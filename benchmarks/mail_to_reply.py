@@ -29,7 +29,7 @@ CUSTOMER, MAILBOX = "scott@example.com", "edit@localhost"
 
 
 @dataclass(frozen=True)
-class System:
+class StartedSystem:
     pid: int
     data: Path
     smtp: tuple[str, int]
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 @contextmanager
-def running(data: Path, *settings: str) -> Iterator[System]:
+def running(data: Path, *settings: str) -> Iterator[StartedSystem]:
     """The real thing, from `up` to a clean end."""
     ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0", "--hourly-mails", "0")
     began = time.monotonic()
@@ -86,13 +86,13 @@ def running(data: Path, *settings: str) -> Iterator[System]:
     try:
         assert process.stdout
         found = next(found for line in process.stdout if (found := READY.match(line)))
-        yield System(process.pid, data, (found[2], int(found[3])), time.monotonic() - began)
+        yield StartedSystem(process.pid, data, (found[2], int(found[3])), time.monotonic() - began)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
 
 
-def mail_to_reply(system: System, number: int) -> float:
+def mail_to_reply(system: StartedSystem, number: int) -> float:
     """Seconds from the 250 until the reply is in the Maildir."""
     letter = CustomerMail(
         CUSTOMER,
@@ -119,7 +119,7 @@ def mail_to_reply(system: System, number: int) -> float:
         bus.close()
 
 
-def idle_cost(system: System, seconds: float) -> float:
+def idle_cost(system: StartedSystem, seconds: float) -> float:
     """Percent of one core that all processes use together when nothing happens."""
     time.sleep(min(2.0, seconds))  # let the last events be written
     before, began = cpu_seconds(system.pid), time.monotonic()

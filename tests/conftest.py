@@ -19,7 +19,7 @@ import pytest
 from webordinary.config import PREFIX
 
 if TYPE_CHECKING:
-    from tests.aws.emulator import Emulator
+    from tests.aws.emulator import RunningEmulator
 
 IN_CI = os.environ.get("CI") == "true"
 
@@ -133,7 +133,7 @@ def _usual_umask() -> None:
 
 
 @pytest.fixture(scope="session")
-def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     """An emulator of AWS, started once per test process; tests keep apart by names of their own."""
     from tests.aws.emulator import running_ministack
     from tests.extras import needs_extra

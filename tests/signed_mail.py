@@ -80,14 +80,14 @@ def _holds(raw: bytes, place: int, record: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class Provider:
+class SigningProvider:
     """A mail provider that signs for a domain."""
 
     domain: str
     key: Key
     selector: str = "s1"
 
-    def publish(self, zone: Zone, dmarc: bytes | None = b"v=DMARC1; p=reject") -> Provider:
+    def publish(self, zone: Zone, dmarc: bytes | None = b"v=DMARC1; p=reject") -> SigningProvider:
         zone.records[f"{self.selector}._domainkey.{self.domain}"] = (self.key.record,)
         if dmarc is not None:
             zone.records[f"_dmarc.{self.domain}"] = (dmarc,)

@@ -44,7 +44,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimedRun:
     """One job as the work saw it, on the machine's monotonic clock and its time of day."""
 
     key: str
@@ -60,7 +60,7 @@ class NoWork:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self.runs: list[Run] = []
+        self.runs: list[TimedRun] = []
         self.last_start: Start | None = None
 
     def perform(self, started: StartedJob, hold: CancelToken) -> Settlement:
@@ -69,7 +69,7 @@ class NoWork:
         if self._seconds:
             self.last_start = Start(job.job_id, started.claim.worker, job.attempts, began)
             time.sleep(self._seconds)
-        self.runs.append(Run(str(job.key), job.job_id, job.recorded_at, began, time.monotonic(), time.time()))
+        self.runs.append(TimedRun(str(job.key), job.job_id, job.recorded_at, began, time.monotonic(), time.time()))
         return DONE
 
     def save(self, started: StartedJob, hold: CancelToken) -> None:
@@ -181,10 +181,10 @@ class WorkerProcess:
         seconds: float = self._here.recv()
         return seconds - self._used_before
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[TimedRun]:
         """What it did so far."""
         self._here.send("runs")
-        runs: list[Run] = self._here.recv()
+        runs: list[TimedRun] = self._here.recv()
         return runs
 
     def last_start(self) -> Start | None:
@@ -239,9 +239,9 @@ def _obey(worker: Worker, work: NoWork, orders: Connection) -> None:
     worker.stop()
 
 
-def violations(runs: Iterable[Run]) -> dict[str, int]:
+def violations(runs: Iterable[TimedRun]) -> dict[str, int]:
     """How often a key's jobs ran out of order, at the same time, or twice."""
-    by_key: dict[str, list[Run]] = defaultdict(list)
+    by_key: dict[str, list[TimedRun]] = defaultdict(list)
     for run in runs:
         by_key[run.key].append(run)
     return {
@@ -251,7 +251,7 @@ def violations(runs: Iterable[Run]) -> dict[str, int]:
     }
 
 
-def _count(runs: Sequence[Run], wrong: Callable[[Run, Run], bool]) -> int:
+def _count(runs: Sequence[TimedRun], wrong: Callable[[TimedRun, TimedRun], bool]) -> int:
     ordered = sorted(runs, key=lambda run: run.began)
     return sum(wrong(earlier, later) for earlier, later in itertools.pairwise(ordered))
 

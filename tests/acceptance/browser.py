@@ -40,7 +40,7 @@ def chromium(*flags: str) -> Iterator[Browser]:
             browser.close()
 
 
-class Visitor:
+class BrowserWindow:
     """One browser window, and what it complained about."""
 
     def __init__(self, browser: Browser, viewport: ViewportSize) -> None:
@@ -62,9 +62,9 @@ class Visitor:
 
 
 @contextmanager
-def visitor(browser: Browser, viewport: ViewportSize = LAPTOP) -> Iterator[Visitor]:
+def visitor(browser: Browser, viewport: ViewportSize = LAPTOP) -> Iterator[BrowserWindow]:
     """Open a window, and see that nothing was wrong in it."""
-    somebody = Visitor(browser, viewport)
+    somebody = BrowserWindow(browser, viewport)
     try:
         yield somebody
     finally:

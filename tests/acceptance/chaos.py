@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.acceptance.waiting import in_flight
-from tests.harness.chaos import ChaosHarness, Hand, Writer, until
+from tests.harness.chaos import ChaosCustomer, ChaosHarness, Hand, until
 from webordinary.model.errors import WebOrdinaryError
 
 LEASE_SECONDS = 3.0
@@ -71,7 +71,7 @@ class Postbox:
 
 
 @dataclass
-class Customers:
+class ChaosCustomers:
     """They write on several threads at a time; a follow-up may come at once."""
 
     harness: ChaosHarness
@@ -82,7 +82,7 @@ class Customers:
     impatient: bool = True
     """Whether they write on before they were answered."""
 
-    def run(self, writer: Writer, over: threading.Event) -> None:
+    def run(self, writer: ChaosCustomer, over: threading.Event) -> None:
         """One customer's day."""
         name, rng = writer.address.split("@")[0], random.Random(self.rng.random())
         threads: list[list[Promise]] = []
@@ -104,7 +104,7 @@ class Customers:
         answers = self.postbox.read()
         return sum(promise.message_id not in answers for thread in threads for promise in thread)
 
-    def _write(self, writer: Writer, mark: str, thread: list[Promise], rng: random.Random) -> Promise | None:
+    def _write(self, writer: ChaosCustomer, mark: str, thread: list[Promise], rng: random.Random) -> Promise | None:
         root, file = (thread[0].message_id, thread[0].file) if thread else ("", f"notes/{mark}.html")
         steps, pause = rng.choice((1, 2, 5)), round(rng.uniform(0.0, 0.15), 3)
         try:
@@ -188,7 +188,7 @@ class Chaos:
         self.harness = self.furnish(self.folder)
         self.postbox = Postbox(self.harness)
         rng = random.Random(self.seed)
-        self.customers = Customers(self.harness, self.postbox, random.Random(rng.random()))
+        self.customers = ChaosCustomers(self.harness, self.postbox, random.Random(rng.random()))
         self.trouble = self.trouble_of(self.harness, random.Random(rng.random()))
         self._failures: list[BaseException] = []
 
@@ -200,7 +200,7 @@ class Chaos:
         harness.onboard("bakery", "ann", "ann@example.com")
         for _ in range(WORKERS):
             harness.hire()
-        threads = [self._beside(self.customers.run, Writer(harness, address), over) for address in KEYS]
+        threads = [self._beside(self.customers.run, ChaosCustomer(harness, address), over) for address in KEYS]
         threads.append(self._beside(self.trouble.run, over))
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and not self._failures:

@@ -20,7 +20,7 @@ from types import FrameType
 GATE_LOOK_SECONDS = 0.02
 
 
-class Journal:
+class AgentJournal:
     """One line per thing that happened, by agents of all keys; a line is one write."""
 
     def __init__(self, folder: Path, mark: str) -> None:
@@ -44,7 +44,7 @@ def key() -> str:
 def main(folder: Path, instruction: str) -> int:
     """Do as the instruction says."""
     wish = dict(re.findall(r"(\w+)=(\S+)", instruction))
-    journal = Journal(folder, wish["note"])
+    journal = AgentJournal(folder, wish["note"])
     if journal.writable:
         _stay_alone(folder / f"lock-{key()}", journal)
     _heed_interrupts(journal, deaf="deaf" in wish)
@@ -60,7 +60,7 @@ def main(folder: Path, instruction: str) -> int:
     return 130
 
 
-def _stay_alone(path: Path, journal: Journal) -> None:
+def _stay_alone(path: Path, journal: AgentJournal) -> None:
     lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel lets go of it, however this process ends
@@ -68,7 +68,7 @@ def _stay_alone(path: Path, journal: Journal) -> None:
         journal.tell("overlapped")
 
 
-def _heed_interrupts(journal: Journal, *, deaf: bool) -> None:
+def _heed_interrupts(journal: AgentJournal, *, deaf: bool) -> None:
     def heard(number: int, frame: FrameType | None) -> None:
         journal.tell("interrupted")
         if not deaf:
@@ -77,7 +77,7 @@ def _heed_interrupts(journal: Journal, *, deaf: bool) -> None:
     signal.signal(signal.SIGINT, heard)
 
 
-def _write(folder: Path, journal: Journal, wish: dict[str, str]) -> None:
+def _write(folder: Path, journal: AgentJournal, wish: dict[str, str]) -> None:
     mark, steps, file = wish["note"], int(wish["steps"]), Path(wish["file"])
     there = file.read_text() if file.exists() else ""
     found = there.count(f"<p>note {mark} step ")
@@ -91,7 +91,7 @@ def _write(folder: Path, journal: Journal, wish: dict[str, str]) -> None:
             time.sleep(float(wish.get("pause", "0")))
 
 
-def _wait_for(gate: Path, journal: Journal) -> None:
+def _wait_for(gate: Path, journal: AgentJournal) -> None:
     journal.tell("waits")
     while not gate.exists():
         time.sleep(GATE_LOOK_SECONDS)

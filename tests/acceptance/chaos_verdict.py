@@ -20,7 +20,7 @@ _JOB = re.compile(r"^Job-Id: (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Commit:
+class MainCommit:
     """One change on main."""
 
     sha: str
@@ -95,7 +95,7 @@ def _answers(promises: Sequence[Promise], answers: Mapping[str, list[str]]) -> I
             yield f"{promise.mark} ({promise.message_id}) was answered with {text!r}"
 
 
-def _history(commits: Sequence[Commit]) -> Iterator[str]:
+def _history(commits: Sequence[MainCommit]) -> Iterator[str]:
     if any(commit.parents > 1 for commit in commits):
         yield "its history is not linear"
     if any(commit.saved for commit in commits):
@@ -105,7 +105,9 @@ def _history(commits: Sequence[Commit]) -> Iterator[str]:
             yield f"{job} was published {times} times"
 
 
-def _changes(promises: Sequence[Promise], answers: Mapping[str, list[str]], commits: Sequence[Commit]) -> Iterator[str]:
+def _changes(
+    promises: Sequence[Promise], answers: Mapping[str, list[str]], commits: Sequence[MainCommit]
+) -> Iterator[str]:
     """Said to be done is done; said to be given up is not there; in the order of each thread."""
     place = {commit.mark: number for number, commit in enumerate(commits)}
     by_file: dict[str, list[Promise]] = defaultdict(list)
@@ -122,7 +124,7 @@ def _changes(promises: Sequence[Promise], answers: Mapping[str, list[str]], comm
 
 
 def _pages(
-    harness: ChaosHarness, project: str, promises: Sequence[Promise], commits: Sequence[Commit]
+    harness: ChaosHarness, project: str, promises: Sequence[Promise], commits: Sequence[MainCommit]
 ) -> Iterator[str]:
     """Each change shows once, whole, and in order; read as a visitor reads it."""
     assert harness.up
@@ -143,7 +145,7 @@ def _of(shown: Sequence[tuple[str, str, str]], mark: str) -> str:
     return next(of for found, _, of in shown if found == mark)
 
 
-def _releases(harness: ChaosHarness, project: str, commits: Sequence[Commit]) -> Iterator[str]:
+def _releases(harness: ChaosHarness, project: str, commits: Sequence[MainCommit]) -> Iterator[str]:
     place = harness.data / "sites" / project / "edit"
     for release in (place / "releases").iterdir():
         if not any(commit.sha.startswith(release.name) for commit in commits):
@@ -153,15 +155,15 @@ def _releases(harness: ChaosHarness, project: str, commits: Sequence[Commit]) ->
         yield f"visitors see {shown}, main is at {commits[-1].sha}"
 
 
-def _commits(harness: ChaosHarness, project: str) -> list[Commit]:
+def _commits(harness: ChaosHarness, project: str) -> list[MainCommit]:
     """Main, oldest first."""
     log = harness.git(project, "log", "--reverse", "--format=%x00%H %P%n%B", "main")
     return [_commit(text) for text in log.split("\0")[1:]]
 
 
-def _commit(text: str) -> Commit:
+def _commit(text: str) -> MainCommit:
     shas, _, message = text.partition("\n")
     note = _NOTE.search(message)
     sha, *parents = shas.split()
     jobs = tuple(_JOB.findall(message))
-    return Commit(sha, len(parents), note[1] if note else "", jobs, "\nSaved-For: " in message)
+    return MainCommit(sha, len(parents), note[1] if note else "", jobs, "\nSaved-For: " in message)

@@ -76,7 +76,7 @@ class Freezes(Trouble):
         self.freeze(Hand("server", self.harness.up.process), over)  # type: ignore[arg-type]  # its output is text
 
 
-class FullDisk(Trouble):
+class DiskFills(Trouble):
     """The disk is full for a while, of what others wrote."""
 
     ends_workers = False
@@ -94,7 +94,7 @@ class FullDisk(Trouble):
             ballast.unlink()
 
 
-class Clock(Trouble):
+class ClockJumps(Trouble):
     """The time of day of all processes jumps ahead and back."""
 
     def acts(self) -> Sequence[tuple[Act, int]]:
@@ -200,10 +200,10 @@ def prepared(kind: str, folder: Path) -> Iterator[Prepared]:
             with _own_disk(folder) as disk:
                 prefix = _rebooted(disk, folder / "house" / "bin") if kind == "power" else tuple
                 furnish = partial(ChaosHarness, settings=SETTINGS, disk=disk.path, prefix=prefix)
-                yield Prepared(furnish, partial(_on_disk, disk, PowerCuts if kind == "power" else FullDisk))
+                yield Prepared(furnish, partial(_on_disk, disk, PowerCuts if kind == "power" else DiskFills))
         case "clock":
             settings = SETTINGS | {"retention_days": 3650}  # mails of now are old for a clock that is far ahead
-            yield Prepared(partial(ChaosHarness, settings=settings, env=_settable_clock(folder)), Clock)
+            yield Prepared(partial(ChaosHarness, settings=settings, env=_settable_clock(folder)), ClockJumps)
         case _:
             yield Prepared(
                 partial(ChaosHarness, settings=SETTINGS), _PLAIN[kind], impatient=kind in ("kills", "freezes")

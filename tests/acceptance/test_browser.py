@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.acceptance.browser import PHONE, Visitor, chromium, visitor
+from tests.acceptance.browser import PHONE, BrowserWindow, chromium, visitor
 
 TITLE = "Spring Sale"
 READY = re.compile(r"ready (http://127\.0\.0\.1:\d+/)(?:.* preview (http://127\.0\.0\.1:\d+/?))?")
@@ -26,7 +26,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-class System:
+class BrowsedServer:
     """`webordinary up` as it says of itself where to find it."""
 
     def __init__(self, page: str, second_port: str) -> None:
@@ -35,7 +35,7 @@ class System:
 
 
 @contextmanager
-def up(data: Path) -> Iterator[System]:
+def up(data: Path) -> Iterator[BrowsedServer]:
     ports = ["--port", "0", "--smtp-port", "0", "--preview-port", "0"]
     command = [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports]
     log = data.with_suffix(".log")
@@ -45,7 +45,7 @@ def up(data: Path) -> Iterator[System]:
         assert process.stdout is not None
         ready = next(filter(None, map(READY.match, process.stdout)), None)
         assert ready, f"it ended before it was ready: {log.read_text(encoding='utf-8')[-2000:]}"
-        yield System(ready[1], ready[2])
+        yield BrowsedServer(ready[1], ready[2])
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
@@ -53,12 +53,12 @@ def up(data: Path) -> Iterator[System]:
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[System]:
+def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[BrowsedServer]:
     with up(tmp_path_factory.mktemp("up") / "data") as system:
         yield system
 
 
-def send_example(somebody: Visitor, system: System, number: int) -> None:
+def send_example(somebody: BrowserWindow, system: BrowsedServer, number: int) -> None:
     page = somebody.page
     page.goto(f"{system.page}write")
     page.locator(f'a[href="/write?example={number}"]').click()
@@ -67,12 +67,12 @@ def send_example(somebody: Visitor, system: System, number: int) -> None:
     page.wait_for_url("**/mails/*")
 
 
-def expect_answer(somebody: Visitor) -> None:
+def expect_answer(somebody: BrowserWindow) -> None:
     expect(somebody.page.locator(".journey li", has_text="answered")).to_have_class("done")
     expect(somebody.page.get_by_role("article", name="The reply")).to_be_visible()
 
 
-def test_a_mail_with_a_photo_changes_the_site_and_undo_takes_it_back(browser: Browser, system: System) -> None:
+def test_a_mail_with_a_photo_changes_the_site_and_undo_takes_it_back(browser: Browser, system: BrowsedServer) -> None:
     with visitor(browser) as scott:
         page = scott.page
         page.goto(system.edit_site)
@@ -108,7 +108,7 @@ def test_a_mail_with_a_photo_changes_the_site_and_undo_takes_it_back(browser: Br
         expect(site.locator("main img")).to_have_count(pictures)
 
 
-def test_a_wish_that_is_not_understood_is_answered_and_changes_nothing(browser: Browser, system: System) -> None:
+def test_a_wish_that_is_not_understood_is_answered_and_changes_nothing(browser: Browser, system: BrowsedServer) -> None:
     with visitor(browser) as scott:
         page = scott.page
         page.goto(system.edit_site)
@@ -120,7 +120,7 @@ def test_a_wish_that_is_not_understood_is_answered_and_changes_nothing(browser: 
         assert page.locator("main").inner_text() == before
 
 
-def test_the_second_port_shows_the_site_too(browser: Browser, system: System) -> None:
+def test_the_second_port_shows_the_site_too(browser: Browser, system: BrowsedServer) -> None:
     with visitor(browser) as somebody:
         page = somebody.page
         page.goto(system.page)
@@ -130,7 +130,7 @@ def test_the_second_port_shows_the_site_too(browser: Browser, system: System) ->
         assert opened.value.url.startswith(system.second_port)
 
 
-def test_every_page_fits_a_phone(browser: Browser, system: System) -> None:
+def test_every_page_fits_a_phone(browser: Browser, system: BrowsedServer) -> None:
     with visitor(browser, PHONE) as somebody:
         page = somebody.page
         send_example(somebody, system, 1)

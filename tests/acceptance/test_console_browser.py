@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ViewportSize, expect
 
 from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
-from tests.acceptance.test_browser import System, up
+from tests.acceptance.test_browser import BrowsedServer, up
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.model.projects import Project
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[System]:
+def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[BrowsedServer]:
     data = tmp_path_factory.mktemp("console") / "data"
     with up(data) as system:
         with open_embedded(Config(data=data)) as services:  # a site whose build failed with a long log
@@ -41,7 +41,7 @@ def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def mail(browser: Browser, system: System) -> str:
+def mail(browser: Browser, system: BrowsedServer) -> str:
     """The path of a mail that was done; another one needs a person."""
     with visitor(browser) as operator:
         page, found = operator.page, ""
@@ -58,7 +58,7 @@ def mail(browser: Browser, system: System) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
 def test_no_page_keeps_people_out(
-    browser: Browser, system: System, mail: str, viewport: ViewportSize, scheme: Literal["light", "dark"]
+    browser: Browser, system: BrowsedServer, mail: str, viewport: ViewportSize, scheme: Literal["light", "dark"]
 ) -> None:
     context = browser.new_context(viewport=viewport, color_scheme=scheme, bypass_csp=True)
     page = context.new_page()
@@ -89,7 +89,7 @@ def test_no_page_keeps_people_out(
 
 
 def test_two_operators_see_each_others_actions_and_one_of_them_uses_the_keyboard_alone(
-    browser: Browser, system: System, mail: str
+    browser: Browser, system: BrowsedServer, mail: str
 ) -> None:
     with visitor(browser) as first, visitor(browser) as second:
         for operator in (first, second):
@@ -106,7 +106,7 @@ def test_two_operators_see_each_others_actions_and_one_of_them_uses_the_keyboard
 
 
 def test_the_reply_is_seen_as_its_customer_sees_it_and_its_links_lead_nowhere(
-    browser: Browser, system: System, mail: str
+    browser: Browser, system: BrowsedServer, mail: str
 ) -> None:
     with visitor(browser) as operator:
         page = operator.page
@@ -118,7 +118,9 @@ def test_the_reply_is_seen_as_its_customer_sees_it_and_its_links_lead_nowhere(
         expect(page.locator(".graph .node.good")).not_to_have_count(0)
 
 
-def test_what_is_typed_and_not_sent_outlives_the_actions_of_another_operator(browser: Browser, system: System) -> None:
+def test_what_is_typed_and_not_sent_outlives_the_actions_of_another_operator(
+    browser: Browser, system: BrowsedServer
+) -> None:
     with visitor(browser) as first, visitor(browser) as second:
         for operator in (first, second):
             operator.page.goto(f"{system.page}sites/amelia")
@@ -139,7 +141,7 @@ def test_what_is_typed_and_not_sent_outlives_the_actions_of_another_operator(bro
 
 
 def test_an_operator_gives_a_site_a_domain_and_a_webhook_and_removes_another_by_its_name(
-    browser: Browser, system: System
+    browser: Browser, system: BrowsedServer
 ) -> None:
     with visitor(browser) as operator, visitor(browser) as other:
         page = operator.page

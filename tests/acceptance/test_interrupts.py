@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.chaos import ChaosHarness, Writer, answer, lives, opened, page, until, written
+from tests.harness.chaos import ChaosCustomer, ChaosHarness, answer, lives, opened, page, until, written
 
 GRACE_SECONDS = 3.0  # a deaf agent has to write down in it that it was asked
 JOB_LIMIT_SECONDS = 15.0  # one agent has to reach its gate in it, another to come to its end
@@ -37,7 +37,7 @@ def queued(harness: ChaosHarness) -> int:
 def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_from_where_it_was(
     home: ChaosHarness,
 ) -> None:
-    scott = Writer(home)
+    scott = ChaosCustomer(home)
     first = scott.note("a", steps=5, gate=1)
     [waiting] = home.await_journal("waits", "a")
     second = scott.note("b")
@@ -65,7 +65,7 @@ def saved_branch(harness: ChaosHarness) -> str:
 
 
 def test_a_mail_on_the_same_thread_waits_its_turn(home: ChaosHarness) -> None:
-    scott, before = Writer(home), queued(home)
+    scott, before = ChaosCustomer(home), queued(home)
     first = scott.note("c", gate=1)
     home.await_journal("waits", "c")
     second = scott.note("d", first)
@@ -82,7 +82,7 @@ def test_a_mail_on_the_same_thread_waits_its_turn(home: ChaosHarness) -> None:
 
 
 def test_after_three_interruptions_a_job_runs_to_its_end(home: ChaosHarness) -> None:
-    scott, before = Writer(home), queued(home)
+    scott, before = ChaosCustomer(home), queued(home)
     first = scott.note("e", steps=3, gate=1)
     for times in range(1, 4):
         home.await_journal("waits", "e", times)
@@ -102,7 +102,7 @@ def test_after_three_interruptions_a_job_runs_to_its_end(home: ChaosHarness) -> 
 
 
 def test_stop_ends_its_threads_jobs_for_good(home: ChaosHarness) -> None:
-    scott, before = Writer(home), queued(home)
+    scott, before = ChaosCustomer(home), queued(home)
     running = scott.note("g", gate=1)
     home.await_journal("waits", "g")
     waiting = scott.note("h", running)
@@ -119,7 +119,7 @@ def test_stop_ends_its_threads_jobs_for_good(home: ChaosHarness) -> None:
 
 
 def test_stop_on_another_thread_ends_nothing_here(home: ChaosHarness) -> None:
-    scott = Writer(home)
+    scott = ChaosCustomer(home)
     first = scott.note("j", gate=1)
     home.await_journal("waits", "j")
     assert "Nothing to stop" in answer(home, scott.write("stop", "something else"))
@@ -130,7 +130,7 @@ def test_stop_on_another_thread_ends_nothing_here(home: ChaosHarness) -> None:
 
 def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_work_kept(tmp_path: Path) -> None:
     with opened(ChaosHarness(tmp_path / "house", {"interrupt_grace_seconds": GRACE_SECONDS})) as home:
-        scott = Writer(home)
+        scott = ChaosCustomer(home)
         first = scott.note("a", steps=3, gate=1, deaf=1)
         [waiting] = home.await_journal("waits", "a")
         assert answer(home, scott.note("b"))
@@ -146,7 +146,7 @@ def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_w
 def test_a_job_that_takes_too_long_is_ended_and_its_customer_told(tmp_path: Path) -> None:
     settings = {"job_limit_seconds": JOB_LIMIT_SECONDS, "interrupt_grace_seconds": GRACE_SECONDS}
     with opened(ChaosHarness(tmp_path / "house", settings)) as home:
-        scott = Writer(home)
+        scott = ChaosCustomer(home)
         endless = scott.note("a", gate=1, deaf=1)
         [waiting] = home.await_journal("waits", "a")
         assert "too long" in answer(home, endless)

@@ -17,7 +17,7 @@ import pytest
 from tests.acceptance.forgetful_disk import PROGRAMS, ForgetfulDisk, forgetful_disk
 from tests.acceptance.soak_kinds import take_all_space
 from tests.acceptance.waiting import replies, text_of
-from tests.harness.chaos import ChaosHarness, Writer, opened, until
+from tests.harness.chaos import ChaosCustomer, ChaosHarness, opened, until
 from webordinary.model.claims import MAX_ATTEMPTS
 from webordinary.model.errors import Transient
 
@@ -76,7 +76,7 @@ def judge(harness: ChaosHarness, asked: dict[str, str]) -> None:
     assert {mark: log.count(f"> note={mark} ") for mark in asked.values()} == dict.fromkeys(asked.values(), 1)
 
 
-def gated(writer: Writer, marks: Sequence[str]) -> dict[str, str]:
+def gated(writer: ChaosCustomer, marks: Sequence[str]) -> dict[str, str]:
     """Mails whose agents wait at a gate; their Message-IDs, with what they ask for."""
     return {writer.note(mark, gate=1): mark for mark in marks}
 
@@ -85,7 +85,7 @@ def gated(writer: Writer, marks: Sequence[str]) -> dict[str, str]:
 def test_mails_on_a_full_disk_wait_and_are_done_when_there_is_space(tmp_path: Path, disk: ForgetfulDisk) -> None:
     """One is under way, two wait, and what comes then is refused for now. One worker lives on, others are killed."""
     with opened(ChaosHarness(tmp_path / "house", disk=disk.path), workers=2) as harness:
-        writer = Writer(harness)
+        writer = ChaosCustomer(harness)
         asked = gated(writer, NOTES[:1])
         harness.await_journal("waits", NOTES[0])
         asked |= gated(writer, NOTES[1:])
@@ -109,7 +109,7 @@ def test_mails_that_come_while_only_the_repositories_disk_is_full_are_done_when_
     harness = ChaosHarness(tmp_path / "house")
     (harness.data / "origins").symlink_to(disk.path)
     with opened(harness):
-        writer = Writer(harness)
+        writer = ChaosCustomer(harness)
         asked = gated(writer, NOTES[:1])
         harness.await_journal("waits", NOTES[0])
         with filled(disk.path):
@@ -122,7 +122,7 @@ def test_mails_that_come_while_only_the_repositories_disk_is_full_are_done_when_
 @pytest.mark.parametrize("limit", ["kill -9 $$", "ulimit -n 4"], ids=["memory", "descriptors"])
 def test_mails_wait_while_there_is_no_memory_or_no_file_descriptor(tmp_path: Path, limit: str) -> None:
     with opened(ChaosHarness(tmp_path / "house")) as harness:
-        writer = Writer(harness)
+        writer = ChaosCustomer(harness)
         asked = gated(writer, NOTES[:1])
         harness.await_journal("waits", NOTES[0])
         git, real = harness.path / "git", shutil.which("git")

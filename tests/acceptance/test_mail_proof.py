@@ -21,7 +21,7 @@ from tests.acceptance.waiting import get, replies, text_of, wait_until
 from tests.conftest import Up
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.processes import own_port
-from tests.signed_mail import Key, Provider, Zone, letter, name_server
+from tests.signed_mail import Key, SigningProvider, Zone, letter, name_server
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.http_intake import signature_of
@@ -64,7 +64,7 @@ def delivered(raw: bytes, mail_from: str, recipient: str) -> bytes:
 @dataclass
 class MailSender:
     up: Up
-    providers: dict[str, Provider]
+    providers: dict[str, SigningProvider]
     hand_over: Send
     sent: int = 0
 
@@ -111,8 +111,8 @@ def world(request: pytest.FixtureRequest, start_up: Callable[..., Up]) -> Iterat
         "broken.example": b"v=DMARC1; p=quarantine",
         "plain.example": None,
     }
-    providers = {domain: Provider(domain, key).publish(zone, record) for domain, record in records.items()}
-    providers["evil.example"] = Provider("evil.example", Key.ed25519()).publish(zone)
+    providers = {domain: SigningProvider(domain, key).publish(zone, record) for domain, record in records.items()}
+    providers["evil.example"] = SigningProvider("evil.example", Key.ed25519()).publish(zone)
     with name_server(zone.records) as (address, _), ExitStack() as closing:
         settings, hand_over = transport(request.param, closing, lambda: up)
         up = start_up(env=settings | {"WEBORDINARY_DNS_SERVERS": address, "WEBORDINARY_TRUSTED_PEERS": ""})

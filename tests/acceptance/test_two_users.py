@@ -64,7 +64,7 @@ class Workers:
         self._processes.append(subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
 
 
-class Visitor:
+class SiteWatcher:
     """Looks at the site without a pause and remembers whatever was wrong with it."""
 
     def __init__(self, up: Up) -> None:
@@ -74,7 +74,7 @@ class Visitor:
         self.visits = 0
         self.wrong: list[str] = []
 
-    def __enter__(self) -> Visitor:
+    def __enter__(self) -> SiteWatcher:
         self._thread.start()
         return self
 
@@ -106,7 +106,7 @@ def test_two_users_of_one_site_edit_at_once_while_workers_are_killed(start_up: C
     rng = random.Random(seed)
     up = start_up("--releases-kept", "1000", "--workers", "0")
     add_user(up.data, "bob", "bob@example.com")
-    with Workers(up.data) as workers, Visitor(up) as visitor:
+    with Workers(up.data) as workers, SiteWatcher(up) as visitor:
         for number in range(ROUNDS):
             asked = write_at_once(up, number)
             if rng.random() < KILL_SHARE:

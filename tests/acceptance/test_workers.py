@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.waiting import replies
-from tests.harness.chaos import ChaosHarness, Writer, agents, answer, lives, opened, page, until, written
+from tests.harness.chaos import ChaosCustomer, ChaosHarness, agents, answer, lives, opened, page, until, written
 
 Opened = Callable[..., ChaosHarness]
 SHORT_LEASE = {"lease_seconds": 5.0, "renew_seconds": 1.0}
@@ -66,7 +66,7 @@ def dead_letter(harness: ChaosHarness) -> str:
 
 def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(harness: Opened) -> None:
     home = harness(workers=2, **NO_END_OF_LEASE)
-    mail = Writer(home).note("a", steps=3, gate=1)
+    mail = ChaosCustomer(home).note("a", steps=3, gate=1)
     [orphan] = home.await_journal("waits", "a")
     home.hand_of(orphan["worker"]).kill()
     home.await_journal("started", "a", times=2)
@@ -81,7 +81,7 @@ def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(ha
 
 def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(harness: Opened) -> None:
     home = harness(workers=2, **SHORT_LEASE)
-    mail = Writer(home).note("a", steps=3, gate=1)
+    mail = ChaosCustomer(home).note("a", steps=3, gate=1)
     [first] = home.await_journal("waits", "a")
     frozen = home.hand_of(first["worker"])
     home.freeze(frozen)
@@ -93,7 +93,7 @@ def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(harness: O
     history = home.git("amelia", "rev-parse", "main")
     frozen.signal(signal.SIGCONT)
     until(lambda: [e for e in home.events("ClaimLost") if e.event.worker == first["worker"]], "it to stand down")
-    assert "Wrote note b" in answer(home, Writer(home).note("b"))
+    assert "Wrote note b" in answer(home, ChaosCustomer(home).note("b"))
     assert home.git("amelia", "rev-parse", "main~1") == history
     assert len(replies(home.data)[mail]) == 1
     assert not home.journal("overlapped")
@@ -106,7 +106,7 @@ def test_a_frozen_workers_jailed_agent_is_ended_too(harness: Opened, tmp_path: P
     home = harness(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), diary])
     for _ in range(2):
         home.hire(env={"PATH": os.environ["PATH"]})
-    mail = Writer(home).note("a", gate=1)
+    mail = ChaosCustomer(home).note("a", gate=1)
     until(lambda: agents(home), "the agent")
     [(pid, worker)] = agents(home).items()
     home.freeze(home.hand_of(worker))
@@ -124,7 +124,7 @@ def test_a_push_from_the_past_is_refused_by_the_origin(harness: Opened, tmp_path
     waiting.write_text(script)
     waiting.chmod(0o755)
     frozen = home.hire(env={"PATH": str(waiting.parent)})
-    mail = Writer(home).note("a")
+    mail = ChaosCustomer(home).note("a")
     until((tmp_path / "waits").exists, "the worker to push")
     home.freeze(frozen)
     home.hire()
@@ -143,7 +143,7 @@ def test_a_push_from_the_past_is_refused_by_the_origin(harness: Opened, tmp_path
 
 def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(harness: Opened) -> None:
     home = harness(interrupt_grace_seconds=2.0)
-    mail = Writer(home).note("a", steps=4, gate=1)
+    mail = ChaosCustomer(home).note("a", steps=4, gate=1)
     home.await_journal("waits", "a")
     [leaving] = home.hands
     home.hire()
@@ -160,7 +160,7 @@ def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_
     home = ChaosHarness(tmp_path / "house")
     try:
         stopped = home.open(workers=1)
-        mail = Writer(home).note("a", steps=4, gate=1)
+        mail = ChaosCustomer(home).note("a", steps=4, gate=1)
         home.await_journal("waits", "a")
         assert stopped.stop() == 0
         assert home.journal("interrupted", "a"), "it was ended, and not asked"
@@ -177,7 +177,7 @@ def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_
 
 def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(harness: Opened) -> None:
     home = harness(interrupt_grace_seconds=1.0)
-    mail = Writer(home).note("a", steps=4, gate=1, deaf=1)
+    mail = ChaosCustomer(home).note("a", steps=4, gate=1, deaf=1)
     [orphan] = home.await_journal("waits", "a")
     [leaving] = home.hands
     assert leaving.stop() == 0
@@ -191,7 +191,7 @@ def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(harness: Opened)
 
 def test_a_worker_told_to_stop_lets_a_quick_job_finish(harness: Opened) -> None:
     home = harness()
-    mail = Writer(home).note("a", gate=1)
+    mail = ChaosCustomer(home).note("a", gate=1)
     home.await_journal("waits", "a")
     [leaving] = home.hands
     home.hire()  # for a machine so busy that even this is not quick
@@ -207,7 +207,7 @@ def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(harness: Ope
     home = harness()
     origin = home.data / "origins" / "amelia.git"
     origin.rename(origin.with_suffix(".away"))
-    mail = Writer(home).note("a")
+    mail = ChaosCustomer(home).note("a")
     until(lambda: home.events("JobRequeued"), "the first try to fail")
     assert "does not answer" in str(home.events("JobRequeued")[0].event.data["reason"])
     origin.with_suffix(".away").rename(origin)
@@ -222,7 +222,7 @@ def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(harness: Ope
     home = harness()
     origin = home.data / "origins" / "amelia.git"
     origin.rename(origin.with_suffix(".away"))
-    scott = Writer(home)
+    scott = ChaosCustomer(home)
     mail = scott.note("a")
     assert GAVE_UP in answer(home, mail)
     until(lambda: home.events("JobSettled"), "the end to be told")
@@ -237,7 +237,7 @@ def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(harness: Ope
 
 def test_an_agent_that_says_no_is_not_asked_again(harness: Opened) -> None:
     home = harness()
-    scott = Writer(home)
+    scott = ChaosCustomer(home)
     mail = scott.note("a", code=3)
     assert GAVE_UP in answer(home, mail)
     assert len(home.journal("failed", "a")) == 1
@@ -248,7 +248,7 @@ def test_an_agent_that_says_no_is_not_asked_again(harness: Opened) -> None:
 
 def test_a_job_that_takes_its_workers_down_with_it_is_given_up_after_three(harness: Opened) -> None:
     home = harness()
-    scott = Writer(home)
+    scott = ChaosCustomer(home)
     mail = scott.note("a", gate=1)
     for times in range(1, 4):
         home.await_journal("waits", "a", times)

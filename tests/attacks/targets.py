@@ -152,7 +152,7 @@ class AttackTargets:
         (self.folder / "attachment").write_text("a photo")
 
 
-class Checkout:
+class AttackedCheckout:
     """A site's workspace as a worker prepares it, with a submodule in its index: the worst that git could meet."""
 
     def __init__(self, folder: Path) -> None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.aws.emulator import Emulator
+    from tests.aws.emulator import RunningEmulator
     from tests.aws.faulty_proxy import FaultyProxy
 
 
 @pytest.fixture(scope="module")
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
+def proxy(ministack: RunningEmulator) -> Iterator[FaultyProxy]:
     """A way to the emulator on which a test can lose, delay and break calls."""
     from tests.aws.faulty_proxy import faulty_proxy
 

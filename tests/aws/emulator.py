@@ -23,7 +23,7 @@ _HOME = Path(__file__).parents[2] / ".venv-emulator" / "bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Emulator:
+class RunningEmulator:
     """Where it answers."""
 
     endpoint: str
@@ -43,20 +43,22 @@ def _find(program: str) -> str:
 
 
 @contextmanager
-def running_ministack(folder: Path) -> Iterator[Emulator]:
+def running_ministack(folder: Path) -> Iterator[RunningEmulator]:
     """Run one until the block ends, as `webordinary aws local` does."""
     program = find_ministack()
     with own_port() as port, running_emulator(program, folder, port) as kept:
-        yield Emulator(kept.endpoint)
+        yield RunningEmulator(kept.endpoint)
 
 
 @contextmanager
-def running_moto(folder: Path) -> Iterator[Emulator]:
+def running_moto(folder: Path) -> Iterator[RunningEmulator]:
     """The second emulator, for what the first does not do: tasks die when their heartbeats stay away."""
     program = _find("moto_server")
     with (
         own_port() as port,
-        _running([program, "--host", HOST, "--port", str(port)], Emulator(f"http://{HOST}:{port}"), folder) as emulator,
+        _running(
+            [program, "--host", HOST, "--port", str(port)], RunningEmulator(f"http://{HOST}:{port}"), folder
+        ) as emulator,
     ):
         settings = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
         headers = {"Content-Type": "application/json"}
@@ -67,7 +69,7 @@ def running_moto(folder: Path) -> Iterator[Emulator]:
 
 
 @contextmanager
-def _running(command: list[str], emulator: Emulator, folder: Path) -> Iterator[Emulator]:
+def _running(command: list[str], emulator: RunningEmulator, folder: Path) -> Iterator[RunningEmulator]:
     env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
@@ -83,7 +85,7 @@ def _running(command: list[str], emulator: Emulator, folder: Path) -> Iterator[E
             process.wait()
 
 
-def _wait_ready(emulator: Emulator, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_ready(emulator: RunningEmulator, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -217,7 +217,7 @@ def faulty_proxy(upstream: str) -> Iterator[FaultyProxy]:
     """Run one until the block ends."""
     proxy = FaultyProxy(upstream)
 
-    class Handler(_Handler):
+    class Handler(_ProxyHandler):
         pass
 
     Handler.proxy = proxy
@@ -243,7 +243,7 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ProxyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _IDLE_SECONDS
     disable_nagle_algorithm = True

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import boto3
 from botocore.awsrequest import AWSPreparedRequest
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.provision.shapes import make_site_bucket
 from webordinary.adapters.aws.site.objects import MANIFEST, split
@@ -45,7 +45,7 @@ def fill(folder: Path, site: Mapping[str, str]) -> None:
 class SiteBucket:
     """A bucket that no other test knows."""
 
-    emulator: Emulator
+    emulator: RunningEmulator
     folder: Path
     projects: tuple[str, ...] = ("amelia", "bob")
     sites: str = field(default_factory=lambda: f"sites-{secrets.token_hex(6)}")

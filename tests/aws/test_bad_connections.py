@@ -16,7 +16,7 @@ import pytest
 from botocore.config import Config
 
 from tests.aws.accounts import session_of
-from tests.aws.emulator import ACCOUNT, REGION, Emulator
+from tests.aws.emulator import ACCOUNT, REGION, RunningEmulator
 from tests.aws.faulty_proxy import DROP_REQUEST, RESET, Fault, FaultyProxy, faulty_proxy, late, refusal, s3_refusal
 from tests.aws.pool_tables import PoolTables
 from tests.harness.chaos import until
@@ -71,7 +71,7 @@ ASKED = pytest.mark.parametrize("ask", [ask_dynamodb, ask_sqs, ask_s3, ask_stepf
 
 
 @pytest.fixture
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
+def proxy(ministack: RunningEmulator) -> Iterator[FaultyProxy]:
     with faulty_proxy(ministack.endpoint) as proxy:
         yield proxy
 
@@ -129,7 +129,7 @@ def test_a_connection_that_breaks_each_time_is_given_up_after_bounded_tries(
 
 @pytest.mark.parametrize("fault", ["late", "reset"])
 def test_a_connection_that_breaks_once_is_made_again(
-    ministack: Emulator, proxy: FaultyProxy, morning: threading.Event, fault: str
+    ministack: RunningEmulator, proxy: FaultyProxy, morning: threading.Event, fault: str
 ) -> None:
     client_for("s3", ministack.endpoint).create_bucket(Bucket=BUCKET)
     # In the end an answer comes, and within this time, though the machine is busy.
@@ -176,7 +176,7 @@ def test_a_package_that_cannot_be_uploaded_is_told_as_everything_else_is(proxy: 
 
 
 def test_a_claim_that_arrives_when_its_worker_has_given_it_up_stands_in_the_way_as_a_foreign_one_does(
-    ministack: Emulator, proxy: FaultyProxy, morning: threading.Event
+    ministack: RunningEmulator, proxy: FaultyProxy, morning: threading.Event
 ) -> None:
     calm = PoolTables(ministack.endpoint)
     calm.jobs().record(NewJob("a", KEY, "thread", "mail", Command.EDIT), NOON, ready=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.aws.accounts import clients_of
-from tests.aws.emulator import Emulator, running_moto
+from tests.aws.emulator import RunningEmulator, running_moto
 from webordinary.adapters.aws.clients import Clients
 from webordinary.adapters.aws.pool.step_functions import (
     CAUSE_CHARACTERS,
@@ -73,12 +73,12 @@ def waiting(endpoint: str, **more: object) -> Workflow:
 
 
 @pytest.fixture
-def workflow(ministack: Emulator) -> Workflow:
+def workflow(ministack: RunningEmulator) -> Workflow:
     return waiting(ministack.endpoint)
 
 
 @pytest.fixture
-def callbacks(ministack: Emulator) -> StepFunctionsCallbacks:
+def callbacks(ministack: RunningEmulator) -> StepFunctionsCallbacks:
     return StepFunctionsCallbacks(clients_of(ministack.endpoint).stepfunctions)
 
 

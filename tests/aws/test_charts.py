@@ -17,7 +17,7 @@ needs_extra("boto3", "aws")
 from botocore.stub import Stubber
 
 from tests.aws.accounts import session_of
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import config_of
 from webordinary.adapters.aws.events import (
@@ -41,7 +41,7 @@ DAY = SPANS["24h"]
 
 
 @pytest.fixture
-def cloudwatch(ministack: Emulator) -> CloudWatchClient:
+def cloudwatch(ministack: RunningEmulator) -> CloudWatchClient:
     """Of an account that no other test uses."""
     session = session_of("112233445566")
     return session.client("cloudwatch", config=config_of(REGION, ministack.endpoint), endpoint_url=ministack.endpoint)
@@ -83,7 +83,7 @@ def test_what_workers_print_is_drawn_as_on_one_machine(cloudwatch: CloudWatchCli
         assert said["cost"] == "Costs of agents: $0.75 at most in one bar; dollars $0.75 in all."
 
 
-class Clock:
+class MonotonicSeconds:
     now = 0.0
 
     def __call__(self) -> float:
@@ -96,7 +96,7 @@ def test_a_page_costs_one_call_and_the_next_ones_within_a_minute_none(cloudwatch
         "before-parameter-build.cloudwatch.GetMetricData",
         lambda params, **_: calls.append(len(params["MetricDataQueries"])),
     )
-    clock = Clock()
+    clock = MonotonicSeconds()
     charts = CloudWatchHistory(cloudwatch, clock)
     for clock.now in (0.0, 1.0, KEPT_SECONDS - 1):
         charts.history(start_of(*DAY), *DAY)

@@ -15,7 +15,7 @@ import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
 from tests.aws.pool_tables import SESSION, PoolTables
 from tests.conftest import IN_CI
@@ -42,7 +42,7 @@ Race = Callable[[datetime, Claim | None], list[StartedJob | Claim | None]]
 
 
 @pytest.fixture(params=["calm", "faulty"])
-def proxy(request: pytest.FixtureRequest, ministack: Emulator) -> Iterator[FaultyProxy | None]:
+def proxy(request: pytest.FixtureRequest, ministack: RunningEmulator) -> Iterator[FaultyProxy | None]:
     """Faulty: on the way to the table requests and answers are lost, and some are refused."""
     with faulty_proxy(ministack.endpoint) if request.param == "faulty" else nullcontext() as proxy:
         if proxy:
@@ -51,7 +51,7 @@ def proxy(request: pytest.FixtureRequest, ministack: Emulator) -> Iterator[Fault
 
 
 @pytest.fixture
-def world(ministack: Emulator, proxy: FaultyProxy | None) -> PoolTables:
+def world(ministack: RunningEmulator, proxy: FaultyProxy | None) -> PoolTables:
     """With a client that does not sign: twenty thousand signatures would take longer than the races."""
     world, endpoint = PoolTables(ministack.endpoint), proxy.endpoint if proxy else ministack.endpoint
     lean = config_of(REGION, endpoint).merge(

@@ -19,7 +19,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import make_site_bucket
 from webordinary.compose.aws import AwsContainer, open_aws
@@ -43,7 +43,7 @@ BOB, POTS_BOB = "bob@example.com", ProjectUser("pots", "bob")
 
 
 @pytest.fixture(scope="module")
-def account(ministack: Emulator) -> Iterator[Account]:
+def account(ministack: RunningEmulator) -> Iterator[Account]:
     account = brought_up(ministack.endpoint)
     verify_sender(account.clients, MAILBOX)
     yield account
@@ -51,7 +51,7 @@ def account(ministack: Emulator) -> Iterator[Account]:
 
 
 @dataclass
-class Operator:
+class AwsShell:
     """Somebody at a shell whose environment names the account."""
 
     config: Config
@@ -106,11 +106,11 @@ class Operator:
 @pytest.fixture
 def operator(
     account: Account,
-    ministack: Emulator,
+    ministack: RunningEmulator,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Iterator[Operator]:
+) -> Iterator[AwsShell]:
     config = Config(
         data=tmp_path / "data",
         backend="aws",
@@ -127,7 +127,7 @@ def operator(
     repo = tmp_path / "site"
     repo.mkdir()
     (repo / "index.html").write_text("<!doctype html><title>Kiln</title><h1>Kiln</h1>")
-    yield Operator(config, account, repo, capsys)
+    yield AwsShell(config, account, repo, capsys)
     with open_aws(config) as services:
         left = [project.project_id for project in services.directory.projects()]
     for project_id in left:
@@ -138,18 +138,18 @@ def credentials(account_id: str) -> dict[str, str]:
     return {"AWS_ACCESS_KEY_ID": account_id, "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
 
 
-def queues_of(operator: Operator, key: ProjectUser) -> list[str]:
+def queues_of(operator: AwsShell, key: ProjectUser) -> list[str]:
     wanted = names.queues_of(key)
     every = (wanted.input, wanted.output, wanted.interrupts)
     urls = operator.account.clients.sqs.list_queues(QueueNamePrefix=f"{names.PREFIX}-").get("QueueUrls", [])
     return [name for name in every if any(url.endswith(f"/{name}") for url in urls)]
 
 
-def buckets(operator: Operator) -> set[str]:
+def buckets(operator: AwsShell) -> set[str]:
     return {one["Name"] for one in operator.account.clients.s3.list_buckets()["Buckets"]}
 
 
-def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: Operator) -> None:
+def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: AwsShell) -> None:
     for first in (True, False):
         code, out, err = operator.add()
         assert code == 0, err
@@ -163,7 +163,7 @@ def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: 
     assert project["senders"] == [{"address": ANN, "user": "ann", "role": "both"}]
 
 
-def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) -> None:
+def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: AwsShell) -> None:
     assert operator.add("--no-sample-mail")[0] == 0
     with operator.worker("--name", "the potter"):
         trip = operator.ask("aws", "smoke", "--from", ANN, "--text", "Set the title to Spring Sale", "--seconds", "240")
@@ -193,7 +193,7 @@ def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) 
     assert operator.ask("costs") == []
 
 
-def test_a_worker_without_a_claim_is_shown_and_asked_for_by_its_name(operator: Operator) -> None:
+def test_a_worker_without_a_claim_is_shown_and_asked_for_by_its_name(operator: AwsShell) -> None:
     with operator.worker("--name", "the keeper of kilns", "--slots", "3") as pid:
         until(lambda: operator.ask("status")["pool"]["workers"], "the worker to say that it is there")
         [worker] = operator.ask("status")["pool"]["workers"]
@@ -209,7 +209,7 @@ def test_a_worker_without_a_claim_is_shown_and_asked_for_by_its_name(operator: O
     assert operator.ask("status")["pool"]["workers"] == []
 
 
-def test_a_refused_mail_is_shown_as_refused_with_the_reason(operator: Operator, tmp_path: Path) -> None:
+def test_a_refused_mail_is_shown_as_refused_with_the_reason(operator: AwsShell, tmp_path: Path) -> None:
     mail = tmp_path / "mail.eml"
     mail.write_text(f"From: stranger@example.org\nTo: {MAILBOX}\nSubject: Hello\nMessage-ID: <9@example.org>\n\nHi\n")
     email_id = operator.run("send", str(mail))[1].split()[-1]
@@ -228,7 +228,7 @@ def test_a_refused_mail_is_shown_as_refused_with_the_reason(operator: Operator, 
     assert entry.data["reason"] == reason
 
 
-def test_the_claim_of_a_customer_who_left_goes_too(operator: Operator) -> None:
+def test_the_claim_of_a_customer_who_left_goes_too(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     with operator.services() as services:
         now = services.clock.now()
@@ -241,7 +241,7 @@ def test_the_claim_of_a_customer_who_left_goes_too(operator: Operator) -> None:
         assert services.pool.claims.renew([started.claim], services.clock.now()) == set()
 
 
-def test_the_claim_of_a_worker_that_died_on_this_machine_is_neither_live_nor_busy(operator: Operator) -> None:
+def test_the_claim_of_a_worker_that_died_on_this_machine_is_neither_live_nor_busy(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     with operator.services() as services:
         now = services.clock.now()
@@ -257,7 +257,7 @@ def test_the_claim_of_a_worker_that_died_on_this_machine_is_neither_live_nor_bus
     assert operator.ask("queues")["queues"][0]["owner"] is None
 
 
-def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path: Path) -> None:
+def test_a_mail_file_is_sent_as_ses_would_store_it(operator: AwsShell, tmp_path: Path) -> None:
     operator.add("--no-sample-mail")
     mail = tmp_path / "mail.eml"
     mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Hello\nMessage-ID: <1@example.com>\n\nSet the title to A\n")
@@ -276,7 +276,7 @@ def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path:
     assert f"was here already, as {email_id}" in out
 
 
-def test_a_reply_that_ses_did_not_take_is_listed_and_sent_again(operator: Operator) -> None:
+def test_a_reply_that_ses_did_not_take_is_listed_and_sent_again(operator: AwsShell) -> None:
     reply = Reply("e" * 64, "answer", ANN, "<r@localhost>", b"raw", "")
     with operator.services() as services:
         services.outbox.put(reply, services.clock.now())
@@ -290,7 +290,7 @@ def test_a_reply_that_ses_did_not_take_is_listed_and_sent_again(operator: Operat
 
 
 @pytest.mark.parametrize("nothing", ["nope", "a/b", "x" * 3000, "\N{SNOWMAN}", " "], ids=lambda nothing: nothing[:8])
-def test_what_is_not_there_is_told(operator: Operator, nothing: str) -> None:
+def test_what_is_not_there_is_told(operator: AwsShell, nothing: str) -> None:
     for command in (
         ("pause",), ("resume",), ("costs",), ("dlq", "show"), ("dlq", "redrive"), ("replies", "send-again"),
         ("project", "show"), ("project", "remove", "--yes"), ("project", "credential", "--remove"),
@@ -306,13 +306,13 @@ def test_what_is_not_there_is_told(operator: Operator, nothing: str) -> None:
         assert "unexpected" not in err
 
 
-def test_what_a_site_may_cost_can_be_set(operator: Operator) -> None:
+def test_what_a_site_may_cost_can_be_set(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     assert operator.ask("project", "set", "kiln", "--daily-cap", "2.5")["daily_cap_usd"] == 2.5
     assert operator.ask("project", "show", "kiln")["daily_cap_usd"] == 2.5
 
 
-def test_a_paused_site_waits_and_goes_on(operator: Operator) -> None:
+def test_a_paused_site_waits_and_goes_on(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     assert operator.run("pause", "kiln")[0] == 0
     assert operator.ask("project", "show", "kiln")["paused"] is True
@@ -320,7 +320,7 @@ def test_a_paused_site_waits_and_goes_on(operator: Operator) -> None:
     assert operator.ask("project", "show", "kiln")["paused"] is False
 
 
-def test_dead_letters_are_shown_redriven_and_dropped(operator: Operator, tmp_path: Path) -> None:
+def test_dead_letters_are_shown_redriven_and_dropped(operator: AwsShell, tmp_path: Path) -> None:
     operator.add("--no-sample-mail")
     mail = tmp_path / "mail.eml"
     mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Lost\nMessage-ID: <2@example.com>\n\nSet the title to A\n")
@@ -339,7 +339,7 @@ def test_dead_letters_are_shown_redriven_and_dropped(operator: Operator, tmp_pat
     assert operator.account.clients.stepfunctions.describe_execution(executionArn=arn)["name"] == f"{email_id}-r1"
 
 
-def test_a_redriven_mail_is_shown_by_its_last_run(operator: Operator, tmp_path: Path) -> None:
+def test_a_redriven_mail_is_shown_by_its_last_run(operator: AwsShell, tmp_path: Path) -> None:
     mail = tmp_path / "mail.eml"
     mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Twice\nMessage-ID: <3@example.com>\n\nSet the title to A\n")
     email_id = operator.run("send", str(mail))[1].split()[-1]
@@ -357,7 +357,7 @@ def test_a_redriven_mail_is_shown_by_its_last_run(operator: Operator, tmp_path: 
     assert (shown.summary.job.job_id, shown.summary.job.outcome) == (job_id_of(email_id, 1), None)
 
 
-def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays(operator: Operator) -> None:
+def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     with operator.services() as services:
         new = NewJob("j1", KILN_ANN, "t1", "e" * 64, Command.EDIT)
@@ -379,7 +379,7 @@ def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays
     assert operator.run("project", "remove", "kiln", "--yes")[0] == 1
 
 
-def test_one_person_leaves_a_site_and_is_a_stranger_to_it(operator: Operator, tmp_path: Path) -> None:
+def test_one_person_leaves_a_site_and_is_a_stranger_to_it(operator: AwsShell, tmp_path: Path) -> None:
     operator.add("--no-sample-mail", name="pots")
     _, out, _ = operator.add(name="pots", user="bob", sender=BOB)
     assert "a first mail is on its way" not in out, "the site has had one"
@@ -420,7 +420,7 @@ def test_one_person_leaves_a_site_and_is_a_stranger_to_it(operator: Operator, tm
     assert queues_of(operator, POTS_BOB) == []
 
 
-def test_the_doctor_finds_all_in_order_and_says_what_is_missing(operator: Operator) -> None:
+def test_the_doctor_finds_all_in_order_and_says_what_is_missing(operator: AwsShell) -> None:
     operator.add("--no-sample-mail")
     code, out, err = operator.run("doctor", "--port", "0", "--preview-port", "0")
     assert code == 0, out + err
@@ -446,7 +446,7 @@ def test_the_doctor_finds_all_in_order_and_says_what_is_missing(operator: Operat
     assert operator.run("doctor", "--port", "0", "--preview-port", "0")[0] == 0
 
 
-def test_the_doctor_of_an_empty_account_says_deploy(operator: Operator) -> None:
+def test_the_doctor_of_an_empty_account_says_deploy(operator: AwsShell) -> None:
     empty = f"{int(operator.account.account_id) // 7:012d}"
     with pytest.MonkeyPatch.context() as environment:
         for name, value in (credentials(empty) | {"WEBORDINARY_AWS_ACCOUNT": empty}).items():
@@ -458,7 +458,7 @@ def test_the_doctor_of_an_empty_account_says_deploy(operator: Operator) -> None:
     assert "fail  SES does not send as example.net yet" in out
 
 
-def test_credentials_of_another_account_are_noticed(operator: Operator) -> None:
+def test_credentials_of_another_account_are_noticed(operator: AwsShell) -> None:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AWS_ACCESS_KEY_ID", "210987654321")
         code, out, _ = operator.run("doctor", "--port", "0", "--preview-port", "0")
@@ -467,7 +467,7 @@ def test_credentials_of_another_account_are_noticed(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("command", [("backup", "x.tar.gz"), ("replay", "j1")])
-def test_what_works_on_a_data_folder_only_says_so(operator: Operator, command: tuple[str, ...]) -> None:
+def test_what_works_on_a_data_folder_only_says_so(operator: AwsShell, command: tuple[str, ...]) -> None:
     code, _, err = operator.run(*command)
     assert code != 0
     assert "this works on a data folder; on AWS tables and buckets keep their own earlier states" in err

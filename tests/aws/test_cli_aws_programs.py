@@ -19,7 +19,7 @@ needs_extra("boto3", "aws")
 
 import boto3
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.aws.lambdas import ROOT, packaged
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.package import AWS
@@ -68,7 +68,7 @@ def put_program(file: Path, log: Path, code: int = 0) -> None:
 
 
 @pytest.fixture
-def account(ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+def account(ministack: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> str:
     packaged(AWS)  # while PATH is still whole
     monkeypatch.delenv("WEBORDINARY_ACKNOWLEDGE_SECONDS")  # a setting of all tests, which a deployment would be told
     known = {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}

@@ -15,7 +15,7 @@ import pytest
 
 from tests.acceptance.waiting import text_of
 from tests.aws.accounts import session_of
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
 from tests.aws.lambdas import until
 from tests.extras import needs_extra
@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.xdist_group("cloud"), pytest.mark.timeout(400)]
 
 @pytest.fixture(scope="module", params=["calm", "faulty"])
 def town(
-    request: pytest.FixtureRequest, ministack: Emulator, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, ministack: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CloudHarness]:
     """An account with three customers and no workers; each test hires its own and lets them go.
 

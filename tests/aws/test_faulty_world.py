@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy
 from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claims import AwsClaims
@@ -28,7 +28,7 @@ MOST_STEPS = 300
 
 
 @dataclass
-class History:
+class FenceHistory:
     """What all workers were told, in the order in which it happened."""
 
     truth: AwsClaims
@@ -46,12 +46,12 @@ class History:
 
 
 @dataclass
-class Worker:
+class FaultyWorker:
     """As the real one reacts: it repeats an ending, forgets a claim it heard nothing of, watches a foreign one."""
 
     name: str
     claims: AwsClaims
-    history: History
+    history: FenceHistory
     rng: random.Random
     running: StartedJob | None = None
     ending: JobEnd = DONE
@@ -99,15 +99,15 @@ class Worker:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_job_is_settled_once_under_the_highest_fence_and_threads_keep_their_order(
-    ministack: Emulator, proxy: FaultyProxy, seed: int
+    ministack: RunningEmulator, proxy: FaultyProxy, seed: int
 ) -> None:
     calm = PoolTables(ministack.endpoint)
     for key in KEYS:
         for number in range(JOBS_OF_A_KEY):
             new = NewJob(f"{key}-{number}", key, f"thread-{number % 2}", "mail", Command.EDIT)
             calm.jobs().record(new, NOON, ready=True)
-    rng, history = random.Random(seed), History(calm.claims())
-    workers = [Worker(f"w{n}", calm.through(proxy.endpoint).claims(), history, rng) for n in range(3)]
+    rng, history = random.Random(seed), FenceHistory(calm.claims())
+    workers = [FaultyWorker(f"w{n}", calm.through(proxy.endpoint).claims(), history, rng) for n in range(3)]
     proxy.at_random(seed, RATES)
     try:
         for number in range(MOST_STEPS):

@@ -24,7 +24,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from tests.aws.accounts import session_of
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.aws.lambdas import MAILBOX, ROOT, close_down, packaged, plan_for
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
@@ -83,7 +83,7 @@ def _make_service(session: boto3.Session, endpoint: str) -> None:
 
 
 @pytest.fixture
-def broken(ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def broken(ministack: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An operator at a shell, with an empty account; as long as this file exists, deployments fail."""
     packaged(AWS)
     packaged()
@@ -117,7 +117,7 @@ def worker() -> Iterator[None]:
 
 
 def test_the_first_day_and_what_may_follow_it(
-    broken: Path, ministack: Emulator, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    broken: Path, ministack: RunningEmulator, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def said(*command: str, code: int = 0) -> str:
         capfd.readouterr()

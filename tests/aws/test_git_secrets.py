@@ -14,7 +14,7 @@ needs_extra("boto3", "aws")
 
 import boto3
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from webordinary.adapters.aws.site.credentials import GitSecrets
 from webordinary.adapters.git.credentials import CredentialKind
 from webordinary.compose.aws_worker import FRESH_SECONDS, FetchedCredentials
@@ -41,7 +41,7 @@ class SecretsAccount:
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SecretsAccount:
+def world(ministack: RunningEmulator, tmp_path: Path) -> SecretsAccount:
     return SecretsAccount(ministack.endpoint, tmp_path)
 
 

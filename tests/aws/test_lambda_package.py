@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, close_down, packaged, plan_for
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies
@@ -115,7 +115,7 @@ def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_
 
 
 @pytest.fixture(scope="module")
-def account(ministack: Emulator) -> Iterator[Account]:
+def account(ministack: RunningEmulator) -> Iterator[Account]:
     """Everything but workers, with one customer."""
     made = brought_up(ministack.endpoint)
     now = datetime.now(UTC)
@@ -127,7 +127,7 @@ def account(ministack: Emulator) -> Iterator[Account]:
     close_down(made.tools)
 
 
-def test_bringing_it_up_again_changes_nothing(account: Account, ministack: Emulator) -> None:
+def test_bringing_it_up_again_changes_nothing(account: Account, ministack: RunningEmulator) -> None:
     told: list[str] = []
     again = provision_all(account.clients, account.tools, plan_for(account.account_id, ministack.endpoint), told.append)
     assert again == account.standing

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import (
     BROKEN,
     CONFLICT,
@@ -35,14 +35,14 @@ WRITE, READ, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:GetItem", "dynamo
 
 
 @pytest.fixture
-def world(ministack: Emulator, proxy: FaultyProxy) -> Iterator[PoolTables]:
+def world(ministack: RunningEmulator, proxy: FaultyProxy) -> Iterator[PoolTables]:
     """Reached by a way that loses things; `calm` goes around it."""
     yield PoolTables(ministack.endpoint).through(proxy.endpoint)
     proxy.calm()
 
 
 @pytest.fixture
-def calm(world: PoolTables, ministack: Emulator) -> PoolTables:
+def calm(world: PoolTables, ministack: RunningEmulator) -> PoolTables:
     return world.through(ministack.endpoint)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
@@ -94,7 +94,7 @@ class Counted:
         return count
 
 
-def test_the_steps_of_a_mail_make_few_calls(ministack: Emulator) -> None:
+def test_the_steps_of_a_mail_make_few_calls(ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         counted = Counted(MailTables(ministack.endpoint), proxy)
         email_id = counted.accept(raw_mail())
@@ -131,7 +131,7 @@ def test_the_steps_of_a_mail_make_few_calls(ministack: Emulator) -> None:
 
 
 @pytest.mark.parametrize("files", [1, 3])
-def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
+def test_an_attachment_costs_two_calls(ministack: RunningEmulator, files: int) -> None:
     part = ('content-type: application/pdf\r\ncontent-disposition: attachment; filename="a.pdf"', b"%PDF-1.7 ...")
     with faulty_proxy(ministack.endpoint) as proxy:
         counted = Counted(MailTables(ministack.endpoint), proxy)
@@ -144,7 +144,7 @@ def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
 
 
 def test_a_file_that_comes_again_is_written_again_so_that_the_days_until_it_expires_begin_anew(
-    ministack: Emulator,
+    ministack: RunningEmulator,
 ) -> None:
     """S3 counts the days of a lifecycle rule from when an object was last written."""
     tables, picture = MailTables(ministack.endpoint), b"the same picture"
@@ -155,7 +155,7 @@ def test_a_file_that_comes_again_is_written_again_so_that_the_days_until_it_expi
     assert blobs.get(digest) == picture
 
 
-def test_whether_a_project_wants_output_is_known_for_a_minute_after_it_was_read(ministack: Emulator) -> None:
+def test_whether_a_project_wants_output_is_known_for_a_minute_after_it_was_read(ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         counted, seconds = Counted(MailTables(ministack.endpoint), proxy), [0.0]
         world = counted.world

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
@@ -44,7 +44,7 @@ EDIT = Mailbox.parse("edit@example.org")
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailTables:
+def world(ministack: RunningEmulator) -> MailTables:
     return MailTables(ministack.endpoint)
 
 
@@ -134,7 +134,7 @@ def test_mails_that_nobody_was_told_of_are_found_by_looking(world: MailTables) -
     assert after == ""
 
 
-def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailTables, ministack: Emulator) -> None:
+def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailTables, ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         events, mails = EventRecorder(), world.through(proxy.endpoint).raw_mails()
         proxy.inject(DROP_RESPONSE, "dynamodb:TransactWriteItems")
@@ -148,7 +148,7 @@ def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailTables, min
     assert world.raw_mails().without_workflow(10) == ()
 
 
-def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailTables, ministack: Emulator) -> None:
+def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailTables, ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         other = world.through(proxy.endpoint)
         proxy.inject(DROP_RESPONSE, "s3:PUT")
@@ -159,7 +159,7 @@ def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailTabl
         assert not other.raw_mails().store(type(email)("a" * 64, email.envelope, email.raw))
 
 
-def test_one_look_brings_a_mail_and_its_reading(world: MailTables, ministack: Emulator) -> None:
+def test_one_look_brings_a_mail_and_its_reading(world: MailTables, ministack: RunningEmulator) -> None:
     (accepted,) = intake(world.raw_mails()).take(received(world), NOON)
     world.parsed_mails().save(accepted.email_id, parsed(), NOON)
     with faulty_proxy(ministack.endpoint) as proxy:

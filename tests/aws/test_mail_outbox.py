@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
@@ -25,7 +25,7 @@ SILENCE_SECONDS = timedelta(minutes=2)
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailTables:
+def world(ministack: RunningEmulator) -> MailTables:
     return MailTables(ministack.endpoint)
 
 
@@ -87,7 +87,7 @@ def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailTables)
     assert [one.email_id for one in undelivered.all(10)] == ["waits"]
 
 
-def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailTables, ministack: Emulator) -> None:
+def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailTables, ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         outbox = world.through(proxy.endpoint).outbox()
         proxy.inject(DROP_RESPONSE, "dynamodb:PutItem")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.aws.emulator import REGION, Emulator, running_moto
+from tests.aws.emulator import REGION, RunningEmulator, running_moto
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
@@ -46,19 +46,19 @@ def written(email_id: str = "e1", sender: str = "scott@example.com") -> Reply:
 
 
 @pytest.fixture(scope="module")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     with running_moto(tmp_path_factory.mktemp("moto")) as emulator:
         clients_of(emulator.endpoint).ses.create_email_identity(EmailIdentity=SENDER)
         yield emulator
 
 
-def sent(moto: Emulator) -> list[dict[str, Any]]:
+def sent(moto: RunningEmulator) -> list[dict[str, Any]]:
     with urllib.request.urlopen(f"{moto.endpoint}/moto-api/data.json", timeout=60) as answer:
         return list(json.load(answer)["ses"].get("RawMessage", []))
 
 
 @pytest.fixture
-def proxy(moto: Emulator) -> Iterator[FaultyProxy]:
+def proxy(moto: RunningEmulator) -> Iterator[FaultyProxy]:
     with faulty_proxy(moto.endpoint) as proxy:
         yield proxy
 
@@ -67,7 +67,7 @@ def transport(endpoint: str, region: str = REGION) -> SesTransport:
     return SesTransport(clients_of(endpoint).ses, SENDER, region, "webordinary")
 
 
-def test_ses_gets_the_reply_byte_for_byte(moto: Emulator) -> None:
+def test_ses_gets_the_reply_byte_for_byte(moto: RunningEmulator) -> None:
     reply = written("bytes")
     name = transport(moto.endpoint).send(reply)
     mail = next(mail for mail in sent(moto) if mail["raw_data"] == reply.raw.decode())
@@ -80,7 +80,7 @@ def test_ses_gets_the_reply_byte_for_byte(moto: Emulator) -> None:
     assert read["Auto-Submitted"] == "auto-replied"
 
 
-def test_an_international_domain_is_written_as_the_dns_knows_it(moto: Emulator) -> None:
+def test_an_international_domain_is_written_as_the_dns_knows_it(moto: RunningEmulator) -> None:
     transport(moto.endpoint).send(written("idn", "ann@bücher.example"))
     assert {"ann@xn--bcher-kva.example"} in [set(mail["destinations"]) for mail in sent(moto)]
     with pytest.raises(Permanent, match="plain letters"):
@@ -88,7 +88,7 @@ def test_an_international_domain_is_written_as_the_dns_knows_it(moto: Emulator) 
 
 
 @pytest.mark.parametrize("fault", [DROP_RESPONSE, DROP_REQUEST, BROKEN])
-def test_a_silent_ses_is_asked_once_and_leaves_a_doubt(moto: Emulator, proxy: FaultyProxy, fault: Fault) -> None:
+def test_a_silent_ses_is_asked_once_and_leaves_a_doubt(moto: RunningEmulator, proxy: FaultyProxy, fault: Fault) -> None:
     before = len(sent(moto))
     proxy.inject(fault, "ses:POST")
     with pytest.raises(PerhapsSent, match="may have left"):
@@ -98,7 +98,7 @@ def test_a_silent_ses_is_asked_once_and_leaves_a_doubt(moto: Emulator, proxy: Fa
 
 
 def test_a_lost_answer_does_not_send_a_second_copy_at_once(
-    moto: Emulator, proxy: FaultyProxy, ministack: Emulator
+    moto: RunningEmulator, proxy: FaultyProxy, ministack: RunningEmulator
 ) -> None:
     world, events, before = MailTables(ministack.endpoint), EventRecorder(), len(sent(moto))
     world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
@@ -112,7 +112,7 @@ def test_a_lost_answer_does_not_send_a_second_copy_at_once(
     assert "may have left" in (outbox.of("lost")[0].last_error or "")
 
 
-def test_an_answer_to_what_ses_sent_is_recognised(moto: Emulator, ministack: Emulator) -> None:
+def test_an_answer_to_what_ses_sent_is_recognised(moto: RunningEmulator, ministack: RunningEmulator) -> None:
     world, events = MailTables(ministack.endpoint), EventRecorder()
     thread = world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox = world.outbox()
@@ -153,7 +153,7 @@ def test_no_reply_is_given_to_a_connection_that_may_have_died(proxy: FaultyProxy
     ],
 )
 def test_what_ses_refuses_is_given_up_and_what_can_be_mended_waits(
-    ministack: Emulator, code: str, words: str, family: type[Exception]
+    ministack: RunningEmulator, code: str, words: str, family: type[Exception]
 ) -> None:
     client = clients_of(ministack.endpoint).ses
     with Stubber(client) as stub:
@@ -163,7 +163,7 @@ def test_what_ses_refuses_is_given_up_and_what_can_be_mended_waits(
     assert not isinstance(problem.value, PerhapsSent)
 
 
-def test_a_reply_is_tagged_so_that_bounces_find_it(ministack: Emulator) -> None:
+def test_a_reply_is_tagged_so_that_bounces_find_it(ministack: RunningEmulator) -> None:
     client = clients_of(ministack.endpoint).ses
     expected = {
         "FromEmailAddress": SENDER,

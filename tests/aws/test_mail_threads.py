@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
@@ -32,7 +32,7 @@ SCOTT = ProjectUser("amelia", "scott")
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailTables:
+def world(ministack: RunningEmulator) -> MailTables:
     return MailTables(ministack.endpoint)
 
 
@@ -63,7 +63,7 @@ def test_a_message_id_expires_with_its_mail_and_the_thread_stays(world: MailTabl
     assert "expiresAt" not in thread
 
 
-def test_a_thread_survives_lost_answers_and_conflicts(world: MailTables, ministack: Emulator) -> None:
+def test_a_thread_survives_lost_answers_and_conflicts(world: MailTables, ministack: RunningEmulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         threads = world.through(proxy.endpoint).threads()
         thread = Thread("t1", SCOTT, "Größe", "session-1")
@@ -79,7 +79,7 @@ def test_a_thread_survives_lost_answers_and_conflicts(world: MailTables, minista
     assert found == Thread("t1", SCOTT, "Größe", "session-2")
 
 
-def test_a_thread_that_goes_on_costs_two_calls(world: MailTables, ministack: Emulator) -> None:
+def test_a_thread_that_goes_on_costs_two_calls(world: MailTables, ministack: RunningEmulator) -> None:
     root = "<root@example.com>"
     thread = Thread(thread_id_of(root), SCOTT, "Title")
     world.threads().record(thread, root, NOON)
@@ -113,7 +113,7 @@ def test_a_sender_of_several_projects_has_them_by_name(world: MailTables) -> Non
     assert [entry.key.project_id for entry in directory.entries("ann@example.com")] == ["amelia", "bakery", "museum"]
 
 
-def test_a_list_goes_on_over_pages_and_ends(ministack: Emulator) -> None:
+def test_a_list_goes_on_over_pages_and_ends(ministack: RunningEmulator) -> None:
     client = clients_of(ministack.endpoint).dynamodb
     directory = AwsDirectory(client, Dynamo(client))
 

@@ -20,7 +20,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.accounts import session_of
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.aws.recorded import Recorded
 from tests.aws.site_bucket import fill
 from tests.aws.test_preflight import stack
@@ -90,7 +90,7 @@ class UnmigratedAccount:
         return {path: got for path, got in found.items() if not path.startswith(".")}
 
 
-class Operator:
+class MigratingAccount:
     """Runs `provision.migrate` in an account with stacks of single sites and projects that have no senders."""
 
     def __init__(self, world: UnmigratedAccount, endpoint: str, stacks: Sequence[str]) -> None:
@@ -140,16 +140,16 @@ class Operator:
 
 
 @pytest.fixture
-def operator(world: UnmigratedAccount, ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def operator(world: UnmigratedAccount, ministack: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> MigratingAccount:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", world.account)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the credentials of an earlier test
     world.publish("a" * 40, 7, new=False)
-    return Operator(world, ministack.endpoint, [SITE, RULES])
+    return MigratingAccount(world, ministack.endpoint, [SITE, RULES])
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> UnmigratedAccount:
+def world(ministack: RunningEmulator, tmp_path: Path) -> UnmigratedAccount:
     return UnmigratedAccount(ministack.endpoint, tmp_path)
 
 
@@ -171,14 +171,16 @@ def test_a_site_that_was_published_since_is_left_as_it_is(world: UnmigratedAccou
     assert world.shown()["index.html"][0] == "changed"
 
 
-def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: Operator) -> None:
+def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: MigratingAccount) -> None:
     operator.deploy_with_names()
     assert operator.migrate() == 2
     assert {path: text for path, (text, _) in operator.world.shown().items()} == HOME
     assert operator.stacks() == set()
 
 
-def test_a_customers_own_queue_of_dead_letters_goes_when_it_is_empty(operator: Operator, ministack: Emulator) -> None:
+def test_a_customers_own_queue_of_dead_letters_goes_when_it_is_empty(
+    operator: MigratingAccount, ministack: RunningEmulator
+) -> None:
     clients = connect(REGION, ministack.endpoint, session_of(operator.world.account))
     key = ProjectUser("amelia", "left")
     create_shared_queues(clients)
@@ -190,7 +192,7 @@ def test_a_customers_own_queue_of_dead_letters_goes_when_it_is_empty(operator: O
     assert clients.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", []) == []
 
 
-def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(operator: Operator) -> None:
+def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(operator: MigratingAccount) -> None:
     operator.make_stack(KEPT, {"Topic": {"Type": "AWS::SNS::Topic"}})
     operator.deploy_with_names()
     assert operator.migrate() == 1
@@ -198,20 +200,20 @@ def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(opera
     assert f"{KEPT} stays: there is no project gone" in operator.said
 
 
-def test_with_a_domain_that_names_no_buckets_nothing_is_removed(operator: Operator) -> None:
+def test_with_a_domain_that_names_no_buckets_nothing_is_removed(operator: MigratingAccount) -> None:
     operator.world.s3.delete_bucket(Bucket=names.own_bucket("amelia", Stage.PUBLIC, operator.world.domain))
     with pytest.raises(Permanent, match="is the domain"):
         operator.migrate()
     assert operator.stacks() == {SITE, RULES}
 
 
-def test_without_the_stack_of_all_sites_no_other_is_removed(operator: Operator) -> None:
+def test_without_the_stack_of_all_sites_no_other_is_removed(operator: MigratingAccount) -> None:
     with pytest.raises(Permanent, match="aws deploy"):
         operator.migrate()
     assert operator.stacks() == {SITE, RULES}
 
 
-def test_without_names_for_all_sites_no_stack_is_removed(operator: Operator) -> None:
+def test_without_names_for_all_sites_no_stack_is_removed(operator: MigratingAccount) -> None:
     operator.deploy()
     with pytest.raises(Permanent, match=r"hosted_zone=ID.*certificate=ARN"):
         operator.migrate()
@@ -219,7 +221,7 @@ def test_without_names_for_all_sites_no_stack_is_removed(operator: Operator) -> 
 
 
 @pytest.mark.parametrize("records", [".elsewhere.example", ".edit.{}", "migrates.{}"])
-def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: Operator, records: str) -> None:
+def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: MigratingAccount, records: str) -> None:
     operator.deploy_with_names()
     operator.records = records.format(operator.world.domain)
     with pytest.raises(Permanent, match="`Address`"):
@@ -227,7 +229,7 @@ def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: Operator, re
     assert operator.stacks() == {SITE, RULES}
 
 
-def test_a_page_answers_is_missing_or_is_not_answered(world: UnmigratedAccount, ministack: Emulator) -> None:
+def test_a_page_answers_is_missing_or_is_not_answered(world: UnmigratedAccount, ministack: RunningEmulator) -> None:
     world.s3.put_object(Bucket=names.sites_bucket(world.account), Key="a.html", Body=b"a")
     signed = {"Bucket": names.sites_bucket(world.account), "Key": "a.html"}
     assert status_of(world.s3.generate_presigned_url("get_object", signed)) == 200

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import FaultyProxy, overtaken
 from tests.aws.pool_tables import KEY, NOON, W1, W2, PoolTables, claim, queue
 from webordinary.model.errors import ClaimLost
@@ -18,7 +18,7 @@ WRITE, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:UpdateItem"
 
 
 @pytest.fixture
-def others(ministack: Emulator) -> PoolTables:
+def others(ministack: RunningEmulator) -> PoolTables:
     return PoolTables(ministack.endpoint)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.aws.pool_tables import PoolTables
 from webordinary.model.claims import FinishResult, StartedJob
@@ -22,13 +22,13 @@ Count = Callable[[Callable[[], object]], dict[str, int]]
 
 
 @pytest.fixture
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
+def proxy(ministack: RunningEmulator) -> Iterator[FaultyProxy]:
     with faulty_proxy(ministack.endpoint) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def world(ministack: Emulator, proxy: FaultyProxy) -> PoolTables:
+def world(ministack: RunningEmulator, proxy: FaultyProxy) -> PoolTables:
     """Each of its adapters is a process of its own, that remembers nothing of the others."""
     return PoolTables(ministack.endpoint).through(proxy.endpoint)
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.aws.accounts import clients_of
-from tests.aws.emulator import REGION, Emulator
+from tests.aws.emulator import REGION, RunningEmulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.pool_tables import SESSION, PoolTables
 from tests.contract.test_project_leases import JobHold
@@ -36,7 +36,7 @@ DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolTables:
+def world(ministack: RunningEmulator) -> PoolTables:
     return PoolTables(ministack.endpoint, (names.JOBS, names.OWNERSHIP, names.INTERRUPTIONS))
 
 
@@ -59,7 +59,7 @@ def test_every_table_that_is_named_can_be_made() -> None:
     assert set(TABLES) == set(names.TABLES)
 
 
-def test_a_table_of_whose_making_nothing_was_heard_lets_its_items_expire_too(ministack: Emulator) -> None:
+def test_a_table_of_whose_making_nothing_was_heard_lets_its_items_expire_too(ministack: RunningEmulator) -> None:
     suffix = f"-{secrets.token_hex(4)}"
     with faulty_proxy(ministack.endpoint) as proxy:
         proxy.inject(DROP_RESPONSE, "CreateTable")
@@ -151,7 +151,9 @@ def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_cl
     assert taken.fence > operators.fence
 
 
-def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emulator, world: PoolTables) -> None:
+def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(
+    ministack: RunningEmulator, world: PoolTables
+) -> None:
     record(world, "a")
     token = JobHold("container-1", claim(world).claim.fence, "a")
     with faulty_proxy(ministack.endpoint) as proxy:

@@ -11,7 +11,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import from_item
@@ -30,7 +30,7 @@ KEYS = [ProjectUser("worker", "ann"), ProjectUser("co-worker", "ann")]
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolTables:
+def world(ministack: RunningEmulator) -> PoolTables:
     return PoolTables(ministack.endpoint)
 
 

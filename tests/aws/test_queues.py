@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from botocore.stub import Stubber
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.pool_queues import MINUTE, NOON, SECOND, PoolQueues, queued, running, settled
 from tests.aws.site_bucket import clients_of
@@ -37,7 +37,7 @@ from webordinary.pool.ports import RESUMED, STOP
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolQueues:
+def world(ministack: RunningEmulator) -> PoolQueues:
     return PoolQueues(ministack.endpoint)
 
 

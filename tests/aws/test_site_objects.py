@@ -14,7 +14,7 @@ needs_extra("boto3", "aws")
 import boto3  # noqa: E402
 from botocore.stub import Stubber  # noqa: E402
 
-from tests.aws.emulator import REGION, Emulator  # noqa: E402
+from tests.aws.emulator import REGION, RunningEmulator  # noqa: E402
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_bucket import Requests, SiteBucket, clients_of  # noqa: E402
 from webordinary.adapters.aws.site.deploy import (  # noqa: E402
@@ -33,7 +33,7 @@ from webordinary.model.errors import Permanent, Transient  # noqa: E402
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+def world(ministack: RunningEmulator, tmp_path: Path) -> SiteBucket:
     return SiteBucket(ministack, tmp_path, ("amelia",))
 
 

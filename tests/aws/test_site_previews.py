@@ -12,7 +12,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.aws.emulator import Emulator  # noqa: E402
+from tests.aws.emulator import RunningEmulator  # noqa: E402
 from tests.aws.site_bucket import Requests, SiteBucket, fill  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.site.releases import (  # noqa: E402
@@ -29,7 +29,7 @@ HOME = {"index.html": "home", "photo.png": "a photo"}
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+def world(ministack: RunningEmulator, tmp_path: Path) -> SiteBucket:
     return SiteBucket(ministack, tmp_path, ("amelia",), now=BEGAN)
 
 

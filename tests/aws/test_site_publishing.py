@@ -13,7 +13,7 @@ from tests.harness.sample_project import SampleProject
 
 needs_extra("boto3", "aws")
 
-from tests.aws.emulator import Emulator  # noqa: E402
+from tests.aws.emulator import RunningEmulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_bucket import Requests, SiteBucket, clients_of, fill  # noqa: E402
 from tests.harness.stores import LeasesOfRunningJobs  # noqa: E402
@@ -38,7 +38,7 @@ THIRD = {"index.html": "third home", "site.css": "old style"}
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+def world(ministack: RunningEmulator, tmp_path: Path) -> SiteBucket:
     return SiteBucket(ministack, tmp_path, ("amelia",))
 
 

@@ -16,7 +16,7 @@ needs_extra("boto3", "aws")
 import boto3  # noqa: E402
 from botocore.stub import Stubber  # noqa: E402
 
-from tests.aws.emulator import REGION, Emulator, credentials  # noqa: E402
+from tests.aws.emulator import REGION, RunningEmulator, credentials  # noqa: E402
 from tests.aws.site_bucket import SiteBucket, clients_of  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.site.credentials import (  # noqa: E402
@@ -116,7 +116,7 @@ def test_a_worker_asks_only_for_the_projects_of_the_jobs_that_it_runs(aws: Lambd
 
 
 def test_a_site_is_published_with_them_and_no_child_process_could_read_them(
-    ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ministack: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in credentials().items():
         monkeypatch.setenv(name, value)
@@ -135,6 +135,6 @@ def test_a_site_is_published_with_them_and_no_child_process_could_read_them(
     assert dict(os.environ) == before
 
 
-def test_without_a_role_the_process_acts_with_its_own(ministack: Emulator) -> None:
+def test_without_a_role_the_process_acts_with_its_own(ministack: RunningEmulator) -> None:
     own = clients_of(ministack.endpoint).s3
     assert rights_of("s3", own, None, REGION)("amelia") is own

@@ -12,7 +12,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.aws.emulator import Emulator  # noqa: E402
+from tests.aws.emulator import RunningEmulator  # noqa: E402
 from tests.aws.site_bucket import clients_of  # noqa: E402
 from webordinary.adapters.agents.session_store import (  # noqa: E402
     SessionRecord,
@@ -29,7 +29,7 @@ OTHER = AgentTask("a wish", Path("site"), project_id="bob", thread_id="a" * 16)
 
 
 @pytest.fixture
-def clients(ministack: Emulator) -> Clients:
+def clients(ministack: RunningEmulator) -> Clients:
     return clients_of(ministack.endpoint)
 
 

@@ -24,7 +24,7 @@ ON = {"ProtectionEnabled": True, "ExpiresInMinutes": EXPIRES_MINUTES}
 OFF = {"ProtectionEnabled": False}
 
 
-class Agent:
+class EcsAgentEndpoint:
     """The ECS agent: what it was told, and what it answers; a None among the answers is an outage."""
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class Agent:
 
 
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    known = Agent()
+def agent() -> Iterator[EcsAgentEndpoint]:
+    known = EcsAgentEndpoint()
 
     class Handler(BaseHTTPRequestHandler):
         def _serve(self) -> None:
@@ -81,12 +81,14 @@ def protection(uri: str, renew: float = 1000.0, linger: float = 0.0) -> Iterator
     made.close()
 
 
-def test_a_worker_is_called_as_its_task(agent: Agent) -> None:
+def test_a_worker_is_called_as_its_task(agent: EcsAgentEndpoint) -> None:
     assert container_id(agent.uri, NOON) == "158d1c8083dd49d6b527399fd6414f5c"
 
 
 @pytest.mark.parametrize("said", [(500, {}), (200, {}), (200, {"TaskARN": None}), (200, []), (200, {"TaskARN": ""})])
-def test_elsewhere_or_when_the_agent_fails_it_has_a_name_of_its_own(agent: Agent, said: tuple[int, object]) -> None:
+def test_elsewhere_or_when_the_agent_fails_it_has_a_name_of_its_own(
+    agent: EcsAgentEndpoint, said: tuple[int, object]
+) -> None:
     agent.answers = [said]
     for uri in (agent.uri, "", "http://127.0.0.1:1"):
         assert re.fullmatch(r"container-20260501120000-[0-9a-f]{8}", container_id(uri, NOON))
@@ -96,19 +98,19 @@ def test_two_starts_are_two_names() -> None:
     assert container_id("", datetime.now(UTC)) != container_id("", datetime.now(UTC))
 
 
-def test_a_busy_task_is_protected_and_an_idle_one_is_not(agent: Agent) -> None:
+def test_a_busy_task_is_protected_and_an_idle_one_is_not(agent: EcsAgentEndpoint) -> None:
     with protection(agent.uri) as kept:
         with kept.busy():
             assert agent.next() == ON
         assert agent.next() == OFF
 
 
-def test_protection_is_renewed_while_a_job_runs(agent: Agent) -> None:
+def test_protection_is_renewed_while_a_job_runs(agent: EcsAgentEndpoint) -> None:
     with protection(agent.uri, renew=0.01) as kept, kept.busy():
         assert [agent.next() for _ in range(3)] == [ON] * 3
 
 
-def test_two_jobs_at_once_are_protected_until_the_last_one_ends(agent: Agent) -> None:
+def test_two_jobs_at_once_are_protected_until_the_last_one_ends(agent: EcsAgentEndpoint) -> None:
     with protection(agent.uri) as kept:
         with kept.busy():
             with kept.busy():
@@ -117,7 +119,7 @@ def test_two_jobs_at_once_are_protected_until_the_last_one_ends(agent: Agent) ->
         assert agent.next() == OFF
 
 
-def test_the_next_job_comes_soon_and_nothing_is_said_in_between(agent: Agent) -> None:
+def test_the_next_job_comes_soon_and_nothing_is_said_in_between(agent: EcsAgentEndpoint) -> None:
     with protection(agent.uri, linger=1000.0) as kept:
         for _ in range(5):
             with kept.busy():
@@ -129,7 +131,9 @@ def test_the_next_job_comes_soon_and_nothing_is_said_in_between(agent: Agent) ->
 
 
 @pytest.mark.parametrize("said", [(500, {}), (200, {"failure": {"Reason": "DEPLOYMENT_BLOCKED"}}), (200, "odd")])
-def test_a_refusal_is_tried_again(agent: Agent, said: tuple[int, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_tried_again(
+    agent: EcsAgentEndpoint, said: tuple[int, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ecs, "RETRY_SECONDS", 0.01)
     agent.answers = [said, said]
     with protection(agent.uri) as kept:
@@ -149,16 +153,16 @@ def protecting_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "task-protection"}
 
 
-class Job:
+class ObservedWork:
     """Work that looks at what the agent was told."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         self.perform = self.find_done = self.save = lambda started, token: look()
 
 
-def test_a_worker_is_protected_while_it_works(agent: Agent) -> None:
+def test_a_worker_is_protected_while_it_works(agent: EcsAgentEndpoint) -> None:
     with protection(agent.uri) as kept:
-        work = ProtectedWork(Job(agent.next), kept)  # type: ignore[arg-type]
+        work = ProtectedWork(ObservedWork(agent.next), kept)  # type: ignore[arg-type]
         assert work.perform(SCOTT, FakeCancelToken()) == ON  # type: ignore[arg-type, comparison-overlap]
         assert agent.next() == OFF
         assert work.find_done(SCOTT, FakeCancelToken()) == ON  # type: ignore[arg-type, comparison-overlap]

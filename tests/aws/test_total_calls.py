@@ -16,7 +16,7 @@ needs_extra("boto3", "aws")
 needs_extra("aws_lambda_powertools", "aws")
 
 from tests.aws.counting_harness import CountingHarness
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.patient_worker import patient_worker
 from webordinary.model.names import ProjectUser
 
@@ -27,7 +27,7 @@ SCOTT, ANN = ProjectUser("kiln", "scott"), ProjectUser("kiln", "ann")
 
 @pytest.mark.parametrize("slots", [2, 1], ids=["with a free slot", "making way"])
 def test_a_mail_keeps_to_its_bar_whether_its_key_is_held_or_has_to_be_claimed(
-    ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
+    ministack: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
     house = CountingHarness(ministack.endpoint, tmp_path, monkeypatch)
     house.onboard(SCOTT)
@@ -43,7 +43,7 @@ def test_a_mail_keeps_to_its_bar_whether_its_key_is_held_or_has_to_be_claimed(
 
 
 def test_the_broker_hands_out_rights_with_few_calls(
-    ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ministack: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the bars: once in an hour in which a worker serves a project, not for each mail. One call invokes it."""
     house = CountingHarness(ministack.endpoint, tmp_path, monkeypatch)
@@ -53,13 +53,13 @@ def test_the_broker_hands_out_rights_with_few_calls(
     assert calls.total() <= MOST_OF_THE_BROKER, calls
 
 
-def test_a_worker_that_waits_with_a_claim_keeps_to_its_bar(ministack: Emulator) -> None:
+def test_a_worker_that_waits_with_a_claim_keeps_to_its_bar(ministack: RunningEmulator) -> None:
     with patient_worker(ministack.endpoint, lasts=False) as worker:
         calls = worker.calls_in(hours=1)
     assert calls.total() <= MOST_PER_IDLE_HOUR, calls
 
 
-def test_a_job_keeps_to_its_bar_for_each_minute(ministack: Emulator) -> None:
+def test_a_job_keeps_to_its_bar_for_each_minute(ministack: RunningEmulator) -> None:
     with patient_worker(ministack.endpoint, lasts=True) as worker:
         calls = worker.calls_in(hours=0.75)  # within a job's limit
     assert calls.total() <= 45 * MOST_PER_JOB_MINUTE, calls

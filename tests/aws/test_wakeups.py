@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, overtaken, refusal
 from tests.aws.pool_queues import NOON, PoolQueues, queued, running
 from webordinary.adapters.aws import names
@@ -33,7 +33,7 @@ Polls = Callable[[], list[threading.Thread]]
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolQueues:
+def world(ministack: RunningEmulator) -> PoolQueues:
     return PoolQueues(ministack.endpoint)
 
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import pytest
 
 from tests.aws.accounts import clients_of
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
@@ -35,7 +35,7 @@ STOPPED = Settlement(JobOutcome.CANCELLED, JobResult("Stopped, as asked."))
 
 
 @dataclass
-class EditContext:
+class ScriptedWork:
     """Work that is done at once, or lasts until it must end; what happens is heard in order."""
 
     lasting: set[str] = field(default_factory=set)
@@ -80,7 +80,7 @@ class PoolWithWorker:
             callbacks=StepFunctionsCallbacks(clients_of(endpoint).stepfunctions),
             liveness=RemoteLiveness(),
         )
-        self.context = EditContext()
+        self.context = ScriptedWork()
         self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=1)
         self.worker = Worker(
             WorkerDeps(
@@ -114,7 +114,7 @@ class PoolWithWorker:
 
 
 @pytest.fixture
-def house(ministack: Emulator) -> Iterator[PoolWithWorker]:
+def house(ministack: RunningEmulator) -> Iterator[PoolWithWorker]:
     with ExitStack() as closing:
         house = PoolWithWorker(ministack.endpoint)
         house.run(closing)

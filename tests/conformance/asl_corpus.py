@@ -46,7 +46,7 @@ def comparison() -> Callable[[Any, Any, Any], bool]:
     return eq
 
 
-class VirtualClock:
+class CorpusClock:
     """Time that passes only when told."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class VirtualClock:
 class ScriptedServices(Mapping[str, Callable[[Any], Any]]):
     """Handlers for every resource, each answering with the next recorded outcome of its state."""
 
-    def __init__(self, script: list[dict[str, Any]], store: SqliteExecutions, clock: VirtualClock) -> None:
+    def __init__(self, script: list[dict[str, Any]], store: SqliteExecutions, clock: CorpusClock) -> None:
         self.script, self.store, self.clock = list(script), store, clock
 
     def __getitem__(self, resource: str) -> Callable[[Any], Any]:
@@ -129,7 +129,7 @@ class Recording:
 
 def replay(case: Case) -> Recording:
     """Run a case to its end in virtual time."""
-    store, clock = SqliteExecutions(MemoryDatabase()), VirtualClock()
+    store, clock = SqliteExecutions(MemoryDatabase()), CorpusClock()
     services = ScriptedServices(case.get("task_script") or [], store, clock)
     engine = Engine(store, Definition.load(case["definition"]), services, clock=clock, random=Random(1))
     engine.start("case", case["input"])

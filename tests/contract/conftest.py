@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 
@@ -32,7 +32,7 @@ def file_database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def aws_pool(ministack: Emulator) -> PoolTables:
+def aws_pool(ministack: RunningEmulator) -> PoolTables:
     """The pool's tables on the emulator."""
     from tests.aws.pool_tables import PoolTables
 
@@ -40,7 +40,7 @@ def aws_pool(ministack: Emulator) -> PoolTables:
 
 
 @pytest.fixture
-def losing_answers(ministack: Emulator) -> Iterator[str]:
+def losing_answers(ministack: RunningEmulator) -> Iterator[str]:
     """An endpoint: what is asked of DynamoDB is done, and then its answer is lost; the second try is answered."""
     from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 
@@ -55,7 +55,7 @@ def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, losing_answers: str) -
 
 
 @pytest.fixture
-def aws_mail(ministack: Emulator) -> MailTables:
+def aws_mail(ministack: RunningEmulator) -> MailTables:
     """The tables and buckets of mail on the emulator."""
     from tests.aws.mail_tables import MailTables
 

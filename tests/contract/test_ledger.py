@@ -20,14 +20,14 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-class Ledger(Spending, Protocol):
+class ListedLedger(Spending, Protocol):
     """As operators read it too."""
 
     def listing(self, project_id: str | None, since: date, limit: int = 1000) -> Sequence[Spent]: ...
 
 
 @pytest.fixture(params=["sqlite", "aws"])
-def ledger(request: pytest.FixtureRequest, database: Database) -> Ledger:
+def ledger(request: pytest.FixtureRequest, database: Database) -> ListedLedger:
     if request.param == "sqlite":
         return SqliteLedger(database)
     emulator = request.getfixturevalue("ministack")
@@ -43,12 +43,12 @@ def job(name: str, project: str = "amelia", thread: str = "t1") -> Job:
     return new.recorded(1, NOON, ready=True)
 
 
-def test_nothing_is_spent_at_first(ledger: Ledger) -> None:
+def test_nothing_is_spent_at_first(ledger: ListedLedger) -> None:
     assert (ledger.on_day("amelia", NOON.date()), ledger.of_job("a")) == (0.0, 0.0)
     assert list(ledger.listing(None, NOON.date())) == []
 
 
-def test_every_run_of_a_job_counts_for_its_job_and_its_day(ledger: Ledger) -> None:
+def test_every_run_of_a_job_counts_for_its_job_and_its_day(ledger: ListedLedger) -> None:
     ledger.spend(job("a"), 0.25, NOON)
     ledger.spend(job("a"), 0.5, NOON + DAY)
     ledger.spend(job("b"), 1.0, NOON)
@@ -56,13 +56,13 @@ def test_every_run_of_a_job_counts_for_its_job_and_its_day(ledger: Ledger) -> No
     assert (ledger.on_day("amelia", NOON.date()), ledger.on_day("amelia", (NOON + DAY).date())) == (1.25, 0.5)
 
 
-def test_projects_pay_for_themselves(ledger: Ledger) -> None:
+def test_projects_pay_for_themselves(ledger: ListedLedger) -> None:
     ledger.spend(job("a"), 0.25, NOON)
     ledger.spend(job("b", project="amelia-2"), 1.0, NOON)
     assert ledger.on_day("amelia", NOON.date()) == 0.25
 
 
-def test_the_listing_adds_up_by_day_project_and_thread_the_newest_first(ledger: Ledger) -> None:
+def test_the_listing_adds_up_by_day_project_and_thread_the_newest_first(ledger: ListedLedger) -> None:
     ledger.spend(job("a"), 0.25, NOON)
     ledger.spend(job("a"), 0.25, NOON)
     ledger.spend(job("b"), 1.0, NOON)

@@ -65,7 +65,7 @@ ANN = ProjectUser("bakery", "ann")
 
 
 @dataclass(frozen=True)
-class Backend:
+class MailBackend:
     raw: RawMails
     parsed: ParsedMails
     manifest: AttachmentManifest
@@ -78,20 +78,20 @@ class Backend:
 
 
 @pytest.fixture(params=["sqlite in memory", "sqlite", "aws", "aws whose answers are lost"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MailBackend]:
     if request.param.startswith("aws"):
         from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates
 
         lost = "_whose_answers_are_lost" if request.param != "aws" else ""
         world: MailTables = request.getfixturevalue(f"aws_mail{lost}")
-        yield Backend(
+        yield MailBackend(
             world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
             world.directory(), world.outbox(), AwsConfirmations(world.items()),
             AwsHourlyRates(world.items()),
         )  # fmt: skip
         return
     db: Database = request.getfixturevalue("database" if request.param == "sqlite in memory" else "file_database")
-    yield Backend(
+    yield MailBackend(
         SqliteRawMails(db, tmp_path), SqliteParsedMails(db), SqliteAttachmentManifest(db),
         LocalBlobs(tmp_path / "blobs"), SqliteThreads(db), SqliteDirectory(db), SqliteOutbox(db),
         SqliteConfirmations(db), SqliteHourlyRates(db),
@@ -119,7 +119,7 @@ def reply(email_id: str = "e1", kind: str = "answer") -> Reply:
 # held mails and questions
 
 
-def test_a_held_mail_is_released_once_and_its_workflow_is_due_again(backend: Backend) -> None:
+def test_a_held_mail_is_released_once_and_its_workflow_is_due_again(backend: MailBackend) -> None:
     raw, held = backend.raw, "a" * 64
     raw.store(email("a"))
     raw.mark_started(held)
@@ -133,7 +133,7 @@ def test_a_held_mail_is_released_once_and_its_workflow_is_due_again(backend: Bac
     assert raw.without_workflow(10) == ()
 
 
-def test_a_dropped_or_refused_mail_is_never_released(backend: Backend) -> None:
+def test_a_dropped_or_refused_mail_is_never_released(backend: MailBackend) -> None:
     for name, verdict in (("a", AwaitsConfirmation("unproven")), ("b", Refused("a stranger"))):
         backend.raw.store(email(name))
         backend.raw.mark_placed(name * 64, verdict)
@@ -141,7 +141,7 @@ def test_a_dropped_or_refused_mail_is_never_released(backend: Backend) -> None:
     assert [backend.raw.release(name * 64) for name in "ab"] == [False, False]
 
 
-def test_only_a_refusal_is_forgotten_when_a_mail_is_judged_again(backend: Backend) -> None:
+def test_only_a_refusal_is_forgotten_when_a_mail_is_judged_again(backend: MailBackend) -> None:
     raw = backend.raw
     for name, verdict in (("a", Refused("a stranger")), ("b", AwaitsConfirmation("unproven"))):
         raw.store(email(name))
@@ -151,7 +151,7 @@ def test_only_a_refusal_is_forgotten_when_a_mail_is_judged_again(backend: Backen
     assert [raw.release(name * 64) for name in "ab"] == [True, True], "both are held, the second still"
 
 
-def test_a_token_finds_its_mail_until_it_is_used_or_expires(backend: Backend) -> None:
+def test_a_token_finds_its_mail_until_it_is_used_or_expires(backend: MailBackend) -> None:
     asked = backend.confirmations
     assert asked.ask(SenderQuestion("d1", "mail1", "scott@example.com", NOON), 3)
     assert asked.ask(SenderQuestion("d2", "mail2", "scott@example.com", NOON), 3)
@@ -162,7 +162,7 @@ def test_a_token_finds_its_mail_until_it_is_used_or_expires(backend: Backend) ->
     assert [asked.find("d1", NOON), asked.find("d2", NOON)] == ["", "mail2"]
 
 
-def test_an_address_is_asked_about_few_mails_on_one_day(backend: Backend) -> None:
+def test_an_address_is_asked_about_few_mails_on_one_day(backend: MailBackend) -> None:
     ask = backend.confirmations.ask
     scott, ann, tomorrow = "scott@example.com", "ann@example.com", NOON + timedelta(days=1)
     assert [ask(SenderQuestion(f"d{n}", f"mail{n}", scott, NOON), 2) for n in range(4)] == [True, True, False, False]
@@ -172,7 +172,7 @@ def test_an_address_is_asked_about_few_mails_on_one_day(backend: Backend) -> Non
     assert backend.confirmations.find("d2", NOON) == ""
 
 
-def test_an_hour_has_room_for_so_many_mails_of_a_scope(backend: Backend) -> None:
+def test_an_hour_has_room_for_so_many_mails_of_a_scope(backend: MailBackend) -> None:
     admit, later = backend.rates.admit, NOON + timedelta(hours=1)
     assert [admit("project amelia", mail, 2, NOON) for mail in ("a", "b", "c", "a")] == [True, True, False, True]
     assert admit("project bakery", "c", 2, NOON)
@@ -182,13 +182,13 @@ def test_an_hour_has_room_for_so_many_mails_of_a_scope(backend: Backend) -> None
 # raw mails
 
 
-def test_a_stored_mail_is_loaded_byte_for_byte(backend: Backend) -> None:
+def test_a_stored_mail_is_loaded_byte_for_byte(backend: MailBackend) -> None:
     assert backend.raw.store(email("a"))
     assert backend.raw.load("a" * 64) == email("a")
 
 
 @pytest.mark.parametrize("size", [0, 100, HEAD_BYTES + 1, HEAD_BYTES + 5000])
-def test_the_head_of_a_mail_is_enough_to_read_its_header(backend: Backend, size: int) -> None:
+def test_the_head_of_a_mail_is_enough_to_read_its_header(backend: MailBackend, size: int) -> None:
     whole = email("a", raw=b"x" * size)
     backend.raw.store(whole)
     assert backend.raw.head("a" * 64) == replace(whole, raw=whole.raw[: HEAD_BYTES + 1])
@@ -196,13 +196,13 @@ def test_the_head_of_a_mail_is_enough_to_read_its_header(backend: Backend, size:
         backend.raw.head("f" * 64)
 
 
-def test_a_mail_that_comes_again_stays_as_it_first_came(backend: Backend) -> None:
+def test_a_mail_that_comes_again_stays_as_it_first_came(backend: MailBackend) -> None:
     backend.raw.store(email("a"))
     assert not backend.raw.store(email("a", at=NOON + MINUTE, raw=b"other trace headers"))
     assert backend.raw.load("a" * 64) == email("a")
 
 
-def test_of_many_deliveries_of_one_mail_at_once_exactly_one_is_new(backend: Backend) -> None:
+def test_of_many_deliveries_of_one_mail_at_once_exactly_one_is_new(backend: MailBackend) -> None:
     together, stored = Barrier(6), list[bool]()
 
     def deliver() -> None:
@@ -217,14 +217,14 @@ def test_of_many_deliveries_of_one_mail_at_once_exactly_one_is_new(backend: Back
     assert sorted(stored) == [False] * 5 + [True]
 
 
-def test_an_unknown_mail_is_said_to_be_unknown(backend: Backend) -> None:
+def test_an_unknown_mail_is_said_to_be_unknown(backend: MailBackend) -> None:
     with pytest.raises(UnknownMail, match="no mail"):
         backend.raw.load("f" * 64)
     with pytest.raises(UnknownMail, match="no mail"):
         backend.raw.envelope("f" * 64)
 
 
-def test_what_the_transport_knew_and_found_is_kept(backend: Backend) -> None:
+def test_what_the_transport_knew_and_found_is_kept(backend: MailBackend) -> None:
     plain = email("a", raw=b"x" * 100_000)
     found = TransportVerdicts(dmarc="pass", dmarc_domain="bücher.example", spam="gray", virus="pass")
     checked = replace(plain, envelope=replace(plain.envelope, mail_from="jörg@bücher.example", verdicts=found))
@@ -235,7 +235,7 @@ def test_what_the_transport_knew_and_found_is_kept(backend: Backend) -> None:
     assert backend.raw.envelope("b" * 64).verdicts is None
 
 
-def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: Backend) -> None:
+def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: MailBackend) -> None:
     for name, minutes in (("a", 2), ("b", 1), ("c", 3)):
         backend.raw.store(email(name, at=NOON + minutes * MINUTE))
     assert backend.raw.without_workflow(2) == ("b" * 64, "a" * 64)
@@ -245,7 +245,7 @@ def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: B
 
 
 @pytest.mark.parametrize("backend", ["sqlite in memory", "sqlite"], indirect=True)  # on AWS nothing arrives in order
-def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(backend: Backend) -> None:
+def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(backend: MailBackend) -> None:
     for name, minutes in (("a", 1), ("b", 2)):
         backend.raw.store(email(name, at=NOON + minutes * MINUTE))
     assert backend.raw.waits_for_earlier("b" * 64, NOON)
@@ -259,30 +259,30 @@ def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(bac
 # readings, manifests, blobs
 
 
-def test_a_reading_survives_word_for_word(backend: Backend) -> None:
+def test_a_reading_survives_word_for_word(backend: MailBackend) -> None:
     backend.parsed.save("e1", mail(), NOON)
     assert backend.parsed.load("e1") == mail()
     backend.parsed.save("e2", mail(sent_at=None, refused_attachments=()), NOON)
     assert backend.parsed.load("e2") == mail(sent_at=None, refused_attachments=())
 
 
-def test_the_first_reading_stays(backend: Backend) -> None:
+def test_the_first_reading_stays(backend: MailBackend) -> None:
     backend.parsed.save("e1", mail(), NOON)
     backend.parsed.save("e1", mail(text="another"), NOON + MINUTE)
     assert backend.parsed.load("e1") == mail()
 
 
-def test_a_mail_that_was_never_read_has_no_reading(backend: Backend) -> None:
+def test_a_mail_that_was_never_read_has_no_reading(backend: MailBackend) -> None:
     assert backend.parsed.load("e1") is None
 
 
-def test_a_reading_of_any_length_and_alphabet_survives(backend: Backend) -> None:
+def test_a_reading_of_any_length_and_alphabet_survives(backend: MailBackend) -> None:
     long = mail(text="Ä€😀" * 300_000, subject="日本語", sender="ann@bücher.example")
     backend.parsed.save("e1", long, NOON)
     assert backend.parsed.load("e1") == long
 
 
-def test_a_manifest_keeps_the_order_of_the_mail(backend: Backend) -> None:
+def test_a_manifest_keeps_the_order_of_the_mail(backend: MailBackend) -> None:
     photo = Attachment("mug.jpg", "image/jpeg", AttachmentKind.IMAGE, 3, "ab" * 32)
     program = RefusedAttachment("x.exe", "it is a program")
     backend.manifest.save("e1", 1, program)
@@ -292,13 +292,13 @@ def test_a_manifest_keeps_the_order_of_the_mail(backend: Backend) -> None:
     assert backend.manifest.of("e2") == ()
 
 
-def test_the_same_bytes_have_the_same_name(backend: Backend) -> None:
+def test_the_same_bytes_have_the_same_name(backend: MailBackend) -> None:
     digest = backend.blobs.put(b"photo")
     assert backend.blobs.put(b"photo") == digest
     assert backend.blobs.get(digest) == b"photo"
 
 
-def test_unknown_bytes_are_said_to_be_unknown(backend: Backend) -> None:
+def test_unknown_bytes_are_said_to_be_unknown(backend: MailBackend) -> None:
     with pytest.raises(Permanent, match="restore a backup"):
         backend.blobs.get("0" * 64)
 
@@ -306,7 +306,7 @@ def test_unknown_bytes_are_said_to_be_unknown(backend: Backend) -> None:
 # threads
 
 
-def test_a_thread_is_found_by_any_of_its_messages(backend: Backend) -> None:
+def test_a_thread_is_found_by_any_of_its_messages(backend: MailBackend) -> None:
     thread = MailThread("t1", SCOTT, "title")
     backend.threads.record(thread, "<1@x>", NOON)
     backend.threads.add_message("t1", "<reply@localhost>")
@@ -317,7 +317,7 @@ def test_a_thread_is_found_by_any_of_its_messages(backend: Backend) -> None:
     assert backend.threads.get("t2") is None
 
 
-def test_a_mail_is_found_by_its_own_message_and_by_our_answer_to_it(backend: Backend) -> None:
+def test_a_mail_is_found_by_its_own_message_and_by_our_answer_to_it(backend: MailBackend) -> None:
     backend.threads.record(MailThread("t1", SCOTT, "title"), "<1@x>", NOON, "mail-1")
     backend.threads.record(MailThread("t1", SCOTT, "title"), "<2@x>", NOON, "mail-2")
     backend.threads.add_message("t1", "<reply@localhost>", "mail-1")
@@ -328,7 +328,7 @@ def test_a_mail_is_found_by_its_own_message_and_by_our_answer_to_it(backend: Bac
     assert backend.threads.mail_of(()) == ""
 
 
-def test_a_thread_is_found_behind_hundreds_of_strange_messages(backend: Backend) -> None:
+def test_a_thread_is_found_behind_hundreds_of_strange_messages(backend: MailBackend) -> None:
     thread = backend.threads.record(MailThread("t1", SCOTT, "Größe"), "<1@bücher.example>", NOON)
     strangers = [f"<{number}@strange.example>" for number in range(130)]
     assert backend.threads.find((*strangers, *strangers, "<1@bücher.example>")) == thread
@@ -336,7 +336,7 @@ def test_a_thread_is_found_behind_hundreds_of_strange_messages(backend: Backend)
     assert backend.threads.find(()) is None
 
 
-def test_the_first_known_message_decides_the_thread(backend: Backend) -> None:
+def test_the_first_known_message_decides_the_thread(backend: MailBackend) -> None:
     backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
     backend.threads.record(MailThread("t2", ANN, "two"), "<2@x>", NOON)
     found = backend.threads.find(("<2@x>", "<1@x>"))
@@ -344,14 +344,14 @@ def test_the_first_known_message_decides_the_thread(backend: Backend) -> None:
     assert found.thread_id == "t2"
 
 
-def test_recording_a_thread_again_changes_nothing(backend: Backend) -> None:
+def test_recording_a_thread_again_changes_nothing(backend: MailBackend) -> None:
     thread = MailThread("t1", SCOTT, "title")
     backend.threads.record(thread, "<1@x>", NOON)
     assert backend.threads.record(MailThread("t1", ANN, "stolen"), "<2@x>", NOON) == thread
     assert backend.threads.find(("<2@x>",)) == thread
 
 
-def test_a_message_never_changes_its_thread(backend: Backend) -> None:
+def test_a_message_never_changes_its_thread(backend: MailBackend) -> None:
     backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
     backend.threads.record(MailThread("t2", ANN, "two"), "<1@x>", NOON)
     backend.threads.add_message("t2", "<1@x>")
@@ -360,12 +360,12 @@ def test_a_message_never_changes_its_thread(backend: Backend) -> None:
     assert found.thread_id == "t1"
 
 
-def test_a_message_cannot_join_a_thread_that_is_not_there(backend: Backend) -> None:
+def test_a_message_cannot_join_a_thread_that_is_not_there(backend: MailBackend) -> None:
     with pytest.raises(Permanent, match="not recorded"):
         backend.threads.add_message("t1", "<1@x>")
 
 
-def test_a_thread_remembers_the_agents_session(backend: Backend) -> None:
+def test_a_thread_remembers_the_agents_session(backend: MailBackend) -> None:
     backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
     backend.threads.save_session("t1", "session-7")
     found = backend.threads.get("t1")
@@ -376,7 +376,7 @@ def test_a_thread_remembers_the_agents_session(backend: Backend) -> None:
 # directory
 
 
-def test_an_address_is_entitled_whatever_its_case(backend: Backend) -> None:
+def test_an_address_is_entitled_whatever_its_case(backend: MailBackend) -> None:
     amelia = Project("amelia", "/origins/amelia.git", agent="builtin")
     backend.directory.add_project(amelia, NOON)
     backend.directory.add_sender(Sender("Scott@Example.com", SCOTT), NOON)
@@ -386,7 +386,7 @@ def test_an_address_is_entitled_whatever_its_case(backend: Backend) -> None:
     assert backend.directory.senders() == (Sender("scott@example.com", SCOTT),)
 
 
-def test_adding_a_project_again_replaces_its_settings(backend: Backend) -> None:
+def test_adding_a_project_again_replaces_its_settings(backend: MailBackend) -> None:
     backend.directory.add_project(Project("amelia", "/a"), NOON)
     backend.directory.add_project(Project("amelia", "/b", builder="hugo"), NOON)
     backend.directory.add_project(Project("acme", "/c"), NOON)
@@ -395,7 +395,7 @@ def test_adding_a_project_again_replaces_its_settings(backend: Backend) -> None:
     assert backend.directory.project("none") is None
 
 
-def test_wishes_are_replaced_only_where_they_are_what_was_read(backend: Backend) -> None:
+def test_wishes_are_replaced_only_where_they_are_what_was_read(backend: MailBackend) -> None:
     assert not backend.directory.set_wishes("amelia", (), ("British spelling",)), "there is no such project"
     backend.directory.add_project(Project("amelia", "/a", agent="claude"), NOON)
     wishes = ("British spelling", "“Grüße”, never 'MfG'")
@@ -408,7 +408,7 @@ def test_wishes_are_replaced_only_where_they_are_what_was_read(backend: Backend)
     assert backend.directory.project("amelia") == Project("amelia", "/a", agent="claude")
 
 
-def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(backend: Backend) -> None:
+def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(backend: MailBackend) -> None:
     for name in ("amelia", "acme"):
         backend.directory.add_project(Project(name, "/a"), NOON)
         backend.directory.add_sender(Sender("scott@example.com", ProjectUser(name, "scott")), NOON)
@@ -417,7 +417,7 @@ def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(bac
         assert backend.directory.entries("scott@example.com") == (Sender("scott@example.com", SCOTT),)
 
 
-def test_the_role_of_a_sender_is_kept_when_the_address_is_added_again(backend: Backend) -> None:
+def test_the_role_of_a_sender_is_kept_when_the_address_is_added_again(backend: MailBackend) -> None:
     backend.directory.add_project(Project("amelia", "/a"), NOON)
     assert not backend.directory.set_role("scott@example.com", "amelia", SenderRole.EDITOR)
     assert backend.directory.entries("scott@example.com") == (), "a role entitles no address"
@@ -428,7 +428,7 @@ def test_the_role_of_a_sender_is_kept_when_the_address_is_added_again(backend: B
     assert backend.directory.entries("scott@example.com") == backend.directory.senders() == (editor,)
 
 
-def test_a_project_goes_with_everybody_who_could_change_it_and_nobody_else(backend: Backend) -> None:
+def test_a_project_goes_with_everybody_who_could_change_it_and_nobody_else(backend: MailBackend) -> None:
     for name in ("amelia", "acme"):
         backend.directory.add_project(Project(name, "/a"), NOON)
         backend.directory.add_sender(Sender("scott@example.com", ProjectUser(name, "scott")), NOON)
@@ -440,7 +440,7 @@ def test_a_project_goes_with_everybody_who_could_change_it_and_nobody_else(backe
         assert backend.directory.entries("ann@example.com") == ()
 
 
-def test_nobody_is_entitled_to_a_project_that_is_not_there(backend: Backend) -> None:
+def test_nobody_is_entitled_to_a_project_that_is_not_there(backend: MailBackend) -> None:
     with pytest.raises(Permanent, match="add it first"):
         backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
 
@@ -448,14 +448,14 @@ def test_nobody_is_entitled_to_a_project_that_is_not_there(backend: Backend) -> 
 # outbox
 
 
-def test_a_mail_gets_one_reply_of_a_kind(backend: Backend) -> None:
+def test_a_mail_gets_one_reply_of_a_kind(backend: MailBackend) -> None:
     assert backend.outbox.put(reply(), NOON)
     assert not backend.outbox.put(replace(reply(), raw=b"other"), NOON + MINUTE)
     assert [entry.reply for entry in backend.outbox.of("e1")] == [reply()]
     assert backend.outbox.put(reply(kind="held"), NOON)
 
 
-def test_a_reply_is_due_until_it_is_sent(backend: Backend) -> None:
+def test_a_reply_is_due_until_it_is_sent(backend: MailBackend) -> None:
     backend.outbox.put(reply("e1"), NOON)
     backend.outbox.put(reply("e2"), NOON + MINUTE)
     assert [entry.reply.email_id for entry in backend.outbox.due(NOON, 10)] == ["e1"]
@@ -466,7 +466,7 @@ def test_a_reply_is_due_until_it_is_sent(backend: Backend) -> None:
     assert backend.outbox.of("e1")[0].sent_at == NOON + MINUTE
 
 
-def test_a_failed_reply_waits_for_its_next_try(backend: Backend) -> None:
+def test_a_failed_reply_waits_for_its_next_try(backend: MailBackend) -> None:
     backend.outbox.put(reply(), NOON)
     backend.outbox.mark_failed(reply(), "relay asleep", NOON + MINUTE)
     assert backend.outbox.due(NOON, 10) == ()
@@ -474,21 +474,21 @@ def test_a_failed_reply_waits_for_its_next_try(backend: Backend) -> None:
     assert (entry.attempts, entry.last_error, entry.given_up) == (1, "relay asleep", False)
 
 
-def test_a_reply_that_is_given_up_is_never_due_and_stays_visible(backend: Backend) -> None:
+def test_a_reply_that_is_given_up_is_never_due_and_stays_visible(backend: MailBackend) -> None:
     backend.outbox.put(reply(), NOON)
     backend.outbox.mark_failed(reply(), "no such user", None)
     assert backend.outbox.due(NOON + 1000 * MINUTE, 10) == ()
     assert backend.outbox.of("e1")[0].given_up
 
 
-def test_a_reply_of_any_size_is_kept_byte_for_byte(backend: Backend) -> None:
+def test_a_reply_of_any_size_is_kept_byte_for_byte(backend: MailBackend) -> None:
     large = replace(reply(), raw=bytes(range(256)) * 4000, recipient="ann@bücher.example", thread_id="t1")
     backend.outbox.put(large, NOON)
     assert [entry.reply for entry in backend.outbox.due(NOON, 10)] == [large]
     assert [entry.reply for entry in backend.outbox.of("e1")] == [large]
 
 
-def test_the_name_under_which_a_reply_left_and_its_return_are_remembered(backend: Backend) -> None:
+def test_the_name_under_which_a_reply_left_and_its_return_are_remembered(backend: MailBackend) -> None:
     backend.outbox.put(reply(), NOON)
     backend.outbox.mark_sent(reply(), NOON, "<0100@email.amazonses.com>")
     backend.outbox.mark_sent(reply(), NOON + MINUTE, "<another@email.amazonses.com>")
@@ -500,7 +500,7 @@ def test_the_name_under_which_a_reply_left_and_its_return_are_remembered(backend
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
-def test_a_secret_of_the_receiver_is_kept_only_until_the_reply_was_sent(backend: Backend, size: int) -> None:
+def test_a_secret_of_the_receiver_is_kept_only_until_the_reply_was_sent(backend: MailBackend, size: int) -> None:
     secret = replace(reply(), raw=b"the secret" + b"." * size)
     backend.outbox.put(secret, NOON)
     backend.outbox.mark_sent(secret, NOON, "<0100@email.amazonses.com>", kept=b"none")
@@ -508,7 +508,7 @@ def test_a_secret_of_the_receiver_is_kept_only_until_the_reply_was_sent(backend:
     assert (entry.reply.raw, entry.sent_as) == (b"none", "<0100@email.amazonses.com>")
 
 
-def test_what_becomes_of_a_reply_that_was_never_written_changes_nothing(backend: Backend) -> None:
+def test_what_becomes_of_a_reply_that_was_never_written_changes_nothing(backend: MailBackend) -> None:
     backend.outbox.mark_sent(reply(), NOON)
     backend.outbox.mark_failed(reply(), "late", NOON)
     backend.outbox.mark_bounced(reply(), "no such user")
@@ -516,7 +516,7 @@ def test_what_becomes_of_a_reply_that_was_never_written_changes_nothing(backend:
     assert backend.outbox.put(reply(), NOON)
 
 
-def test_a_late_failure_does_not_unsend_a_reply(backend: Backend) -> None:
+def test_a_late_failure_does_not_unsend_a_reply(backend: MailBackend) -> None:
     backend.outbox.put(reply(), NOON)
     backend.outbox.mark_sent(reply(), NOON)
     backend.outbox.mark_failed(reply(), "late", NOON)

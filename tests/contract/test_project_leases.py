@@ -39,7 +39,7 @@ class JobHold:
 
 
 @dataclass(frozen=True)
-class Backend:
+class LeaseBackend:
     jobs: Jobs
     claims: Claims
     leases: ProjectLeases
@@ -53,24 +53,24 @@ class Backend:
 
 
 @pytest.fixture(params=["sqlite", "aws"])
-def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
+def pool(request: pytest.FixtureRequest) -> Iterator[LeaseBackend]:
     dead: set[str] = set()
     if request.param == "sqlite":
         db: Database = request.getfixturevalue("database")
-        yield Backend(SqliteJobs(db), SqliteClaims(db), SqliteProjectLeases(db, dead.__contains__), dead)
+        yield LeaseBackend(SqliteJobs(db), SqliteClaims(db), SqliteProjectLeases(db, dead.__contains__), dead)
     else:
         emulator = request.getfixturevalue("ministack")
         from tests.aws.pool_tables import PoolTables
 
         world = PoolTables(emulator.endpoint)
-        yield Backend(world.jobs(), world.claims(), world.project_leases(dead.__contains__), dead)
+        yield LeaseBackend(world.jobs(), world.claims(), world.project_leases(dead.__contains__), dead)
 
 
 def hold_of(started: StartedJob) -> JobHold:
     return JobHold(started.claim.worker, started.claim.fence, started.job.job_id)
 
 
-def test_a_project_is_published_by_one_job_at_a_time(pool: Backend) -> None:
+def test_a_project_is_published_by_one_job_at_a_time(pool: LeaseBackend) -> None:
     scott, ann = hold_of(pool.run(SCOTT, "w1")), hold_of(pool.run(ANN, "w2"))
     lease = pool.leases.take("amelia", scott, NOON)
     assert lease
@@ -79,13 +79,13 @@ def test_a_project_is_published_by_one_job_at_a_time(pool: Backend) -> None:
     assert pool.leases.take("amelia", ann, NOON)
 
 
-def test_two_projects_do_not_wait_for_each_other(pool: Backend) -> None:
+def test_two_projects_do_not_wait_for_each_other(pool: LeaseBackend) -> None:
     scott = hold_of(pool.run(SCOTT, "w1"))
     assert pool.leases.take("amelia", scott, NOON)
     assert pool.leases.take("bakery", scott, NOON)
 
 
-def test_the_fence_grows_although_the_clock_stands_still(pool: Backend) -> None:
+def test_the_fence_grows_although_the_clock_stands_still(pool: LeaseBackend) -> None:
     scott, fences = hold_of(pool.run(SCOTT, "w1")), []
     for _ in range(3):
         lease = pool.leases.take("amelia", scott, NOON)
@@ -96,7 +96,7 @@ def test_the_fence_grows_although_the_clock_stands_still(pool: Backend) -> None:
     assert fences == [first, first + 1, first + 2]
 
 
-def test_a_lease_whose_job_has_ended_is_over(pool: Backend) -> None:
+def test_a_lease_whose_job_has_ended_is_over(pool: LeaseBackend) -> None:
     begun, ann = pool.run(SCOTT, "w1"), hold_of(pool.run(ANN, "w2"))
     old = pool.leases.take("amelia", hold_of(begun), NOON)
     assert old
@@ -110,14 +110,14 @@ def test_a_lease_whose_job_has_ended_is_over(pool: Backend) -> None:
     pool.leases.confirm(new)
 
 
-def test_a_lease_whose_job_was_taken_over_is_over(pool: Backend) -> None:
+def test_a_lease_whose_job_was_taken_over_is_over(pool: LeaseBackend) -> None:
     begun, ann = pool.run(SCOTT, "w1"), hold_of(pool.run(ANN, "w2"))
     assert pool.leases.take("amelia", hold_of(begun), NOON)
     pool.claims.claim_and_start(SCOTT, "w3", NOON, over=begun.claim)
     assert pool.leases.take("amelia", ann, NOON)
 
 
-def test_a_lease_is_over_when_its_key_was_taken_over_and_another_job_of_it_comes_first(pool: Backend) -> None:
+def test_a_lease_is_over_when_its_key_was_taken_over_and_another_job_of_it_comes_first(pool: LeaseBackend) -> None:
     ann, begun = hold_of(pool.run(ANN, "w2")), pool.run(SCOTT, "w1")
     pool.jobs.record(NewJob("job-later", SCOTT, "thread2", "mail2", Command.EDIT), NOON, ready=True)
     retry = Requeue(RequeueReason.RETRY, NOON + timedelta(seconds=1))
@@ -133,7 +133,7 @@ def test_a_lease_is_over_when_its_key_was_taken_over_and_another_job_of_it_comes
     assert pool.leases.take("amelia", ann, NOON)
 
 
-def test_a_job_that_is_tried_again_does_not_wait_for_the_lease_that_it_could_not_give_back(pool: Backend) -> None:
+def test_a_job_that_is_tried_again_does_not_wait_for_the_lease_that_it_could_not_give_back(pool: LeaseBackend) -> None:
     scott = hold_of(pool.run(SCOTT, "w1"))
     first = pool.leases.take("amelia", scott, NOON)
     assert first
@@ -143,14 +143,14 @@ def test_a_job_that_is_tried_again_does_not_wait_for_the_lease_that_it_could_not
     assert again.fence > first.fence
 
 
-def test_a_lease_of_a_dead_worker_is_over(pool: Backend) -> None:
+def test_a_lease_of_a_dead_worker_is_over(pool: LeaseBackend) -> None:
     scott, ann = hold_of(pool.run(SCOTT, "w1")), hold_of(pool.run(ANN, "w2"))
     assert pool.leases.take("amelia", scott, NOON)
     pool.dead.add("w1")
     assert pool.leases.take("amelia", ann, NOON)
 
 
-def test_an_operators_lease_lasts_as_long_as_its_process(pool: Backend) -> None:
+def test_an_operators_lease_lasts_as_long_as_its_process(pool: LeaseBackend) -> None:
     ann = hold_of(pool.run(ANN, "w2"))
     assert pool.leases.take("amelia", JobHold("operator"), NOON)
     assert pool.leases.take("amelia", ann, NOON) is None
@@ -158,7 +158,7 @@ def test_an_operators_lease_lasts_as_long_as_its_process(pool: Backend) -> None:
     assert pool.leases.take("amelia", ann, NOON)
 
 
-def test_a_lease_that_was_given_back_is_not_current(pool: Backend) -> None:
+def test_a_lease_that_was_given_back_is_not_current(pool: LeaseBackend) -> None:
     lease = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
     assert lease
     pool.leases.confirm(lease)
@@ -167,7 +167,7 @@ def test_a_lease_that_was_given_back_is_not_current(pool: Backend) -> None:
         pool.leases.confirm(lease)
 
 
-def test_an_operator_overtakes_a_job_that_builds(pool: Backend) -> None:
+def test_an_operator_overtakes_a_job_that_builds(pool: LeaseBackend) -> None:
     building = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
     assert building
     operators = pool.leases.overtake("amelia", JobHold("operator"), NOON)
@@ -179,7 +179,7 @@ def test_an_operator_overtakes_a_job_that_builds(pool: Backend) -> None:
         pool.leases.confirm(building)
 
 
-def test_nobody_overtakes_who_has_confirmed(pool: Backend) -> None:
+def test_nobody_overtakes_who_has_confirmed(pool: LeaseBackend) -> None:
     lease = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
     assert lease
     pool.leases.confirm(lease)
@@ -189,7 +189,7 @@ def test_nobody_overtakes_who_has_confirmed(pool: Backend) -> None:
     assert pool.leases.overtake("amelia", JobHold("operator"), NOON)
 
 
-def test_an_operator_takes_what_nobody_has(pool: Backend) -> None:
+def test_an_operator_takes_what_nobody_has(pool: LeaseBackend) -> None:
     first = pool.leases.overtake("amelia", JobHold("operator"), NOON)
     assert first
     pool.leases.confirm(first)

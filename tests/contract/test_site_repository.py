@@ -25,7 +25,7 @@ FILES = {"index.html": PAGE, "about.html": "About\n"}
 Repository = MemoryRepository | GitRepository
 
 
-class Backend(Protocol):
+class RepositoryBackend(Protocol):
     project: Project
 
     def worker(self, name: str) -> Repository: ...
@@ -84,7 +84,7 @@ class InGitSlowly(InGit):
         pytest.param(InGitSlowly, marks=pytest.mark.needs("git")),
     ]
 )
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> RepositoryBackend:
     return request.param(tmp_path)
 
 
@@ -92,7 +92,14 @@ def said(job_id: str, *, undoes: str = "", unfinished: bool = False, thread: str
     return ChangeMessage("please", f"did {job_id}", job_id, thread, "scott", "s@e.com", undoes, unfinished)
 
 
-def changed(backend: Backend, repository: Repository, job_id: str, name: str, text: str, **about: Any) -> Workspace:  # noqa: ANN401
+def changed(
+    backend: RepositoryBackend,
+    repository: Repository,
+    job_id: str,
+    name: str,
+    text: str,
+    **about: Any,  # noqa: ANN401
+) -> Workspace:
     workspace = repository.prepare(work(backend.project, job_id, **about))
     backend.put(repository, workspace, name, text)
     change = committed(repository, workspace, said(job_id, thread=workspace.work.thread_id))
@@ -131,26 +138,26 @@ def lease(fence: int, worker: str = "w-1") -> ProjectLease:
     return ProjectLease("amelia", worker, fence)
 
 
-def test_a_new_thread_starts_from_main(backend: Backend) -> None:
+def test_a_new_thread_starts_from_main(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     workspace = one.prepare(work(backend.project))
     assert backend.get(one, workspace, "about.html") == "About\n"
     assert (workspace.made, workspace.resumed) == (None, False)
 
 
-def test_nothing_changed_is_no_commit(backend: Backend) -> None:
+def test_nothing_changed_is_no_commit(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     assert one.commit(one.prepare(work(backend.project)), said("job-1")) is None
 
 
-def test_a_commit_knows_its_files(backend: Backend) -> None:
+def test_a_commit_knows_its_files(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     workspace = changed(backend, one, "job-1", "about.html", "Us\n")
     assert workspace.made
     assert (workspace.made.summary, workspace.made.changed_files) == ("did job-1", ("about.html",))
 
 
-def test_what_is_not_saved_is_gone_when_the_workspace_is_prepared_again(backend: Backend) -> None:
+def test_what_is_not_saved_is_gone_when_the_workspace_is_prepared_again(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     workspace = one.prepare(work(backend.project))
     backend.put(one, workspace, "about.html", "Half\n")
@@ -158,7 +165,7 @@ def test_what_is_not_saved_is_gone_when_the_workspace_is_prepared_again(backend:
     assert backend.get(one, workspace, "about.html") == "About\n"
 
 
-def test_a_saved_change_is_found_by_the_next_worker_and_not_made_again(backend: Backend) -> None:
+def test_a_saved_change_is_found_by_the_next_worker_and_not_made_again(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     saved = changed(backend, one, "job-1", "about.html", "Us\n")
     one.save(saved)
@@ -167,7 +174,7 @@ def test_a_saved_change_is_found_by_the_next_worker_and_not_made_again(backend: 
     assert backend.get(two, found, "about.html") == "Us\n"
 
 
-def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: Backend) -> None:
+def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     workspace = one.prepare(work(backend.project))
     backend.put(one, workspace, "about.html", "Half\n")
@@ -182,7 +189,7 @@ def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: Ba
     assert two.changes(later)[0].change.commit == change.commit
 
 
-def test_what_another_job_left_unfinished_is_not_taken_over(backend: Backend) -> None:
+def test_what_another_job_left_unfinished_is_not_taken_over(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     workspace = one.prepare(work(backend.project))
     backend.put(one, workspace, "about.html", "Half\n")
@@ -192,7 +199,7 @@ def test_what_another_job_left_unfinished_is_not_taken_over(backend: Backend) ->
     assert backend.get(one, other, "about.html") == "About\n"
 
 
-def test_a_worker_with_an_old_fence_cannot_save(backend: Backend) -> None:
+def test_a_worker_with_an_old_fence_cannot_save(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     stale = changed(backend, one, "job-1", "about.html", "Old\n", fence=10)
     two.prepare(work(backend.project, worker="w-2", fence=11))
@@ -201,21 +208,21 @@ def test_a_worker_with_an_old_fence_cannot_save(backend: Backend) -> None:
     assert two.prepare(work(backend.project, worker="w-2", fence=11)).made is None
 
 
-def test_a_worker_with_an_old_fence_cannot_even_prepare(backend: Backend) -> None:
+def test_a_worker_with_an_old_fence_cannot_even_prepare(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     two.prepare(work(backend.project, worker="w-2", fence=11))
     with pytest.raises(ClaimLost):
         one.prepare(work(backend.project, fence=10))
 
 
-def test_a_published_change_is_on_main_for_everybody(backend: Backend) -> None:
+def test_a_published_change_is_on_main_for_everybody(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     other = two.prepare(work(backend.project, "job-9", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
     assert backend.get(two, other, "about.html") == "Us\n"
 
 
-def test_a_published_change_is_recognised_when_its_job_runs_again(backend: Backend) -> None:
+def test_a_published_change_is_recognised_when_its_job_runs_again(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     joined = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     again = two.prepare(work(backend.project, worker="w-2", fence=11))
@@ -224,7 +231,7 @@ def test_a_published_change_is_recognised_when_its_job_runs_again(backend: Backe
     assert published(two, again, lease(2, "w-2")).on_main
 
 
-def test_an_old_thread_goes_on_from_the_site_as_it_is_now(backend: Backend) -> None:
+def test_an_old_thread_goes_on_from_the_site_as_it_is_now(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     published(one, changed(backend, one, "job-2", "about.html", "All of us\n", thread=OTHER_THREAD), lease(2))
@@ -232,7 +239,7 @@ def test_an_old_thread_goes_on_from_the_site_as_it_is_now(backend: Backend) -> N
     assert backend.get(one, reply, "about.html") == "All of us\n"
 
 
-def test_changes_of_different_files_join(backend: Backend) -> None:
+def test_changes_of_different_files_join(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -242,7 +249,7 @@ def test_changes_of_different_files_join(backend: Backend) -> None:
     assert backend.get(two, theirs, "about.html") == "Us\n"
 
 
-def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: Backend) -> None:
+def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "about.html", "Them\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -254,7 +261,7 @@ def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: Backend
     assert backend.get(two, fresh, "about.html") == "Us\n"
 
 
-def test_main_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) -> None:
+def test_main_that_moved_in_the_meantime_is_not_overwritten(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -265,7 +272,7 @@ def test_main_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) ->
     assert set(published(one, mine, lease(6)).tree.files) == {"index.html", "about.html", "news.html"}
 
 
-def test_a_publisher_with_an_old_lease_changes_nothing(backend: Backend) -> None:
+def test_a_publisher_with_an_old_lease_changes_nothing(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -278,7 +285,7 @@ def test_a_publisher_with_an_old_lease_changes_nothing(backend: Backend) -> None
         brought(one, mine, lease(5))
 
 
-def test_two_publishers_who_both_believe_to_hold_the_lease_lose_no_change(backend: Backend) -> None:
+def test_two_publishers_who_both_believe_to_hold_the_lease_lose_no_change(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -293,7 +300,9 @@ def test_two_publishers_who_both_believe_to_hold_the_lease_lose_no_change(backen
     assert set(published(two, theirs, lease(6, "w-2")).tree.files) == {"index.html", "about.html", "news.html"}
 
 
-def test_a_change_that_is_on_main_already_is_shown_only_after_older_leases_are_shut_out(backend: Backend) -> None:
+def test_a_change_that_is_on_main_already_is_shown_only_after_older_leases_are_shut_out(
+    backend: RepositoryBackend,
+) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(5))
     late = changed(backend, one, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD)
@@ -305,7 +314,7 @@ def test_a_change_that_is_on_main_already_is_shown_only_after_older_leases_are_s
         one.push(late, joined, lease(6))
 
 
-def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend: Backend) -> None:
+def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
     second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2)).change
@@ -330,7 +339,7 @@ def publication(job_id: str, state: LiveState, picks: Sequence[WaitingChange] | 
 
 
 def made_live(
-    backend: Backend, repository: Repository, job_id: str, fence: int, *threads: str, public: str = ""
+    backend: RepositoryBackend, repository: Repository, job_id: str, fence: int, *threads: str, public: str = ""
 ) -> tuple[LiveState, Merged]:
     """Publish these threads, or everything; what was compared before, and what came of it."""
     workspace = repository.prepare(work(backend.project, job_id))
@@ -342,7 +351,7 @@ def made_live(
     return state, merged
 
 
-def compared(backend: Backend, repository: Repository, public: str = "", fence: int = 10) -> LiveState:
+def compared(backend: RepositoryBackend, repository: Repository, public: str = "", fence: int = 10) -> LiveState:
     return repository.compare(repository.prepare(work(backend.project, "job-99", fence=fence)), public)
 
 
@@ -350,7 +359,7 @@ def waiting_in(state: LiveState) -> list[str]:
     return [one.words for one in state.waiting]
 
 
-def test_live_begins_before_the_first_change_of_a_site_that_was_never_public(backend: Backend) -> None:
+def test_live_begins_before_the_first_change_of_a_site_that_was_never_public(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     nothing = compared(backend, one)
     assert (nothing.head, nothing.begun, nothing.waiting) == (nothing.main, False, ())
@@ -363,7 +372,7 @@ def test_live_begins_before_the_first_change_of_a_site_that_was_never_public(bac
     assert [one.files for one in state.waiting] == [("about.html",), ("news.html",)]
 
 
-def test_live_begins_at_what_is_public_already(backend: Backend) -> None:
+def test_live_begins_at_what_is_public_already(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     public = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
@@ -372,7 +381,7 @@ def test_live_begins_at_what_is_public_already(backend: Backend) -> None:
     assert waiting_in(state) == ["did job-2"]
 
 
-def test_one_threads_changes_go_live_without_those_of_another(backend: Backend) -> None:
+def test_one_threads_changes_go_live_without_those_of_another(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
@@ -387,7 +396,7 @@ def test_one_threads_changes_go_live_without_those_of_another(backend: Backend) 
     assert compared(backend, one).waiting == ()
 
 
-def test_what_is_saved_after_a_preview_is_the_threads_work(backend: Backend) -> None:
+def test_what_is_saved_after_a_preview_is_the_threads_work(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     workspace = changed(backend, one, "job-1", "about.html", "Us\n")
     published(one, workspace, lease(1))
@@ -401,7 +410,7 @@ def test_what_is_saved_after_a_preview_is_the_threads_work(backend: Backend) -> 
     assert again.made.summary != preview.summary
 
 
-def test_everything_goes_live_at_once(backend: Backend) -> None:
+def test_everything_goes_live_at_once(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     made_live(backend, one, "job-2", 2, THREAD)
@@ -413,7 +422,7 @@ def test_everything_goes_live_at_once(backend: Backend) -> None:
     assert waiting_in(compared(backend, one)) == ["did job-5"]
 
 
-def test_changes_of_the_same_lines_cannot_go_live_one_without_the_other(backend: Backend) -> None:
+def test_changes_of_the_same_lines_cannot_go_live_one_without_the_other(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n", thread=OTHER_THREAD), lease(1))
     published(one, changed(backend, one, "job-2", "about.html", "All of us\n"), lease(2))
@@ -426,7 +435,7 @@ def test_changes_of_the_same_lines_cannot_go_live_one_without_the_other(backend:
     assert backend.get(one, workspace, "about.html") == "All of us\n"
 
 
-def test_a_publication_is_recognised_when_its_job_runs_again_also_below_a_later_one(backend: Backend) -> None:
+def test_a_publication_is_recognised_when_its_job_runs_again_also_below_a_later_one(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
@@ -443,7 +452,7 @@ def test_a_publication_is_recognised_when_its_job_runs_again_also_below_a_later_
     assert compared(backend, one, fence=12).head == later.head
 
 
-def test_a_publisher_with_an_old_claim_or_lease_does_not_move_live(backend: Backend) -> None:
+def test_a_publisher_with_an_old_claim_or_lease_does_not_move_live(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     stale = one.prepare(work(backend.project, "job-2"))
@@ -462,7 +471,7 @@ def test_a_publisher_with_an_old_claim_or_lease_does_not_move_live(backend: Back
     assert not compared(backend, one, fence=12).begun
 
 
-def test_a_first_publication_that_meets_another_one_finds_the_line_that_it_began(backend: Backend) -> None:
+def test_a_first_publication_that_meets_another_one_finds_the_line_that_it_began(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     theirs = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
@@ -471,7 +480,7 @@ def test_a_first_publication_that_meets_another_one_finds_the_line_that_it_began
     assert (state.head, state.begun) == (first.head, True)
 
 
-def test_live_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) -> None:
+def test_live_that_moved_in_the_meantime_is_not_overwritten(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     theirs = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
@@ -484,7 +493,7 @@ def test_live_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) ->
     assert (state.head, state.waiting) == (first.head, ())
 
 
-def test_an_undone_change_waits_to_be_taken_back_where_it_is_public(backend: Backend) -> None:
+def test_an_undone_change_waits_to_be_taken_back_where_it_is_public(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
     second = published(one, changed(backend, one, "job-2", "news.html", "New\n"), lease(2)).change
@@ -506,7 +515,7 @@ def test_an_undone_change_waits_to_be_taken_back_where_it_is_public(backend: Bac
     assert compared(backend, one).waiting == ()
 
 
-def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: Backend) -> None:
+def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
     workspace = one.prepare(work(backend.project, "job-2"))
@@ -524,7 +533,7 @@ def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: B
     assert again.made.undoes == first.commit
 
 
-def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend: Backend) -> None:
+def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     mine = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
     published(one, changed(backend, one, "job-2", "about.html", "Them\n", thread=OTHER_THREAD), lease(2))
@@ -534,13 +543,13 @@ def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend:
     assert one.commit(workspace, said("job-3")) is None
 
 
-def test_another_threads_change_is_not_this_threads_to_undo(backend: Backend) -> None:
+def test_another_threads_change_is_not_this_threads_to_undo(backend: RepositoryBackend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n", thread=OTHER_THREAD), lease(1))
     assert one.changes(one.prepare(work(backend.project, "job-2", key=SCOTT))) == ()
 
 
-def test_the_same_edit_made_by_two_people_is_done_for_both(backend: Backend) -> None:
+def test_the_same_edit_made_by_two_people_is_done_for_both(backend: RepositoryBackend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "about.html", "Us\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")

@@ -32,7 +32,7 @@ Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class MemoryCommit:
     """One commit, with its whole tree and what its message says."""
 
     oid: str
@@ -63,7 +63,7 @@ class MemoryOrigin:
 
     name: str
     first_files: Files = field(default_factory=lambda: {"index.html": "hello"})
-    commits: dict[str, Commit] = field(default_factory=dict)
+    commits: dict[str, MemoryCommit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
     marks: dict[str, FenceMark] = field(default_factory=dict)
     pushes: list[Pushed] = field(default_factory=list)
@@ -73,9 +73,9 @@ class MemoryOrigin:
         root = self.commit("", self.first_files, Note())
         self.refs[MAIN] = root.oid
 
-    def commit(self, parent: str, files: Files, note: Note) -> Commit:
+    def commit(self, parent: str, files: Files, note: Note) -> MemoryCommit:
         """Make a commit object; no ref moves. Objects are made locally, so this is no effect."""
-        commit = Commit(f"{self.name}-{next(self._numbers):04d}", parent, dict(files), note)
+        commit = MemoryCommit(f"{self.name}-{next(self._numbers):04d}", parent, dict(files), note)
         self.commits[commit.oid] = commit
         return commit
 
@@ -98,17 +98,17 @@ class MemoryOrigin:
         self.marks |= marks
         self.pushes.append(Pushed(moves, {ref: mark.fence for ref, mark in marks.items()}))
 
-    def files_before(self, commit: Commit) -> Files:
+    def files_before(self, commit: MemoryCommit) -> Files:
         """The tree of a commit's parent."""
         return self.commits[commit.parent].files if commit.parent else {}
 
-    def change(self, commit: Commit) -> Change:
+    def change(self, commit: MemoryCommit) -> Change:
         """A commit as a job knows it."""
         before, note = self.files_before(commit), commit.note
         names = {name for name in {**before, **commit.files} if before.get(name) != commit.files.get(name)}
         return Change(commit.oid, note.summary, tuple(sorted(names)), note.undoes, note.then)
 
-    def history(self, oid: str) -> Iterator[Commit]:
+    def history(self, oid: str) -> Iterator[MemoryCommit]:
         """A commit and all before it, newest first."""
         while oid:
             commit = self.commits[oid]
@@ -119,7 +119,7 @@ class MemoryOrigin:
 _PUSH_TRIES = 40
 
 
-class Remote(Protocol):
+class MemoryRemote(Protocol):
     """An origin over the network."""
 
     def read(self) -> Seen: ...
@@ -131,7 +131,7 @@ class Copy:
     """A workspace: what was read of the origin, the checked-out commit and the files as they are now."""
 
     objects: MemoryOrigin
-    remote: Remote
+    remote: MemoryRemote
     seen: Seen = field(default_factory=lambda: Seen({}, {}))
     head: str = ""
     branch: str = ""
@@ -153,7 +153,7 @@ class Copy:
         self.head, self.files = oid, dict(self.objects.commits[oid].files)
         self.branch = self.branch if detached else oid
 
-    def ahead(self) -> list[Commit]:
+    def ahead(self) -> list[MemoryCommit]:
         """What is checked out and not on main, newest first."""
         on_main = {commit.oid for commit in self.objects.history(self.main)}
         return [commit for commit in self.objects.history(self.head) if commit.oid not in on_main]
@@ -191,7 +191,7 @@ class MemoryRepository:
     def __init__(
         self,
         origins: Mapping[str, MemoryOrigin],
-        remotes: Mapping[str, Remote] | None = None,
+        remotes: Mapping[str, MemoryRemote] | None = None,
         quick: Callable[[], bool] = lambda: True,
     ) -> None:
         self._origins, self._remotes, self._quick = origins, remotes or origins, quick
@@ -301,7 +301,9 @@ class MemoryRepository:
         copy = self._copies[workspace.path]
         live = copy.seen.refs.get(LIVE, "")
         head = live or _start_of_live(copy, public)
-        return compare(Lines(copy.objects), copy.main, head, workspace.work.job_id, begun=bool(live or public))
+        return compare(
+            MemoryLineHistory(copy.objects), copy.main, head, workspace.work.job_id, begun=bool(live or public)
+        )
 
     def bring(
         self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
@@ -367,7 +369,7 @@ class MemoryRepository:
         return ()
 
 
-class Lines:
+class MemoryLineHistory:
     """See LineHistory."""
 
     def __init__(self, origin: MemoryOrigin) -> None:
@@ -405,7 +407,7 @@ def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:
     return kept | {name: new[name] for name in changed if name in new}
 
 
-def _on_main(copy: Copy, work: JobContext, tip: str) -> Commit | None:
+def _on_main(copy: Copy, work: JobContext, tip: str) -> MemoryCommit | None:
     """The job's commit in the history of `tip`, if main has it."""
     on_main = {commit.oid for commit in copy.objects.history(copy.main)}
     ours = (commit for commit in copy.objects.history(tip) if commit.note.job_id == work.job_id)

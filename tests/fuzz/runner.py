@@ -30,7 +30,7 @@ _PROGRESS_SECONDS = 5.0
 _SHOWN = 1000
 
 
-class Target(Protocol):
+class FuzzTarget(Protocol):
     """Code that reads bytes from outside, and what must be true of it."""
 
     name: str
@@ -56,7 +56,7 @@ class Finding:
         )
 
 
-def run(target: Target, seeds: range) -> list[Finding]:
+def run(target: FuzzTarget, seeds: range) -> list[Finding]:
     """Check the inputs of some seeds."""
     findings = []
     for seed in seeds:
@@ -83,7 +83,7 @@ def _limited() -> Iterator[None]:
 
 
 @cache
-def _target(name: str) -> Target:
+def _target(name: str) -> FuzzTarget:
     """Once a process: two of the targets are servers."""
     logging.disable(logging.WARNING)
     return TARGETS[name]()

@@ -228,7 +228,7 @@ class ChaosHarness:
 
 
 @dataclass
-class Writer:
+class ChaosCustomer:
     """A customer who writes about notes; remembers the thread of each."""
 
     harness: ChaosHarness

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.infra.templates import Templates
+    from tests.infra.templates import StackTemplates
 
 
 @pytest.fixture(scope="session")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> StackTemplates:
     """Every template as an operator gets it who only names a domain, a project and an address."""
     from tests.infra.templates import synthesise
 

@@ -53,7 +53,7 @@ PICTURE = OutgoingFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\
                        b"\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")  # fmt: skip
 
 
-class Invocation:
+class RequestContext:
     """Lambda's context, as much as is read of it."""
 
     aws_request_id = "a-request"
@@ -133,7 +133,7 @@ class RightsHarness:
         """Call a lambda."""
         self.recorder.actor = function
         try:
-            return self._handlers[function](event, Invocation())
+            return self._handlers[function](event, RequestContext())
         finally:
             self.recorder.actor = ""
 

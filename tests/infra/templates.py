@@ -65,7 +65,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Templates:
+class StackTemplates:
     """All templates."""
 
     folder: Path
@@ -87,7 +87,7 @@ class Templates:
         return self.stacks[name.replace("_", "-")]
 
 
-def synthesise(folder: Path, **context: str) -> Templates:
+def synthesise(folder: Path, **context: str) -> StackTemplates:
     """Run CDK in this process, without network and without telling anybody."""
     ready()
     from aws_cdk import App
@@ -104,7 +104,7 @@ def synthesise(folder: Path, **context: str) -> Templates:
         file.name.removesuffix(".template.json"): Stack(json.loads(file.read_text()))
         for file in sorted(Path(assembly.directory).glob("*.template.json"))
     }
-    return Templates(Path(assembly.directory), stacks)
+    return StackTemplates(Path(assembly.directory), stacks)
 
 
 def ready() -> None:

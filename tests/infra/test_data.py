@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import ACCOUNT, Resource, Templates, plain, ready
+from tests.infra.templates import ACCOUNT, Resource, StackTemplates, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES, TABLES, Attribute, IndexShape, QueueShape
 
 pytestmark = pytest.mark.xdist_group("infra")
 
 
-def test_every_table_is_made(cloud: Templates) -> None:
+def test_every_table_is_made(cloud: StackTemplates) -> None:
     made = cloud.data.named("AWS::DynamoDB::Table", "TableName")
     assert made.keys() == set(names.TABLES) == TABLES.keys()
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_the_shape_that_tests_and_emulators_make(cloud: Templates, name: str) -> None:
+def test_a_table_has_the_shape_that_tests_and_emulators_make(cloud: StackTemplates, name: str) -> None:
     made, shape = _table(cloud, name), TABLES[name]
     kinds = {one["AttributeName"]: one["AttributeType"] for one in made["AttributeDefinitions"]}
     assert _keys(made["KeySchema"], kinds) == (shape.hash, shape.range)
@@ -35,14 +35,14 @@ def test_a_table_has_the_shape_that_tests_and_emulators_make(cloud: Templates, n
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_encrypted_and_can_be_taken_back_to_any_second(cloud: Templates, name: str) -> None:
+def test_a_table_is_encrypted_and_can_be_taken_back_to_any_second(cloud: StackTemplates, name: str) -> None:
     made = _table(cloud, name)
     assert made["SSESpecification"] == {"SSEEnabled": False}, "DynamoDB encrypts at rest all the same, by AWS's own key"
     assert made["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
 
 
 @pytest.mark.parametrize("shape", SHARED_QUEUES, ids=lambda shape: shape.name)
-def test_a_shared_queue_has_the_shape_that_tests_and_emulators_make(cloud: Templates, shape: QueueShape) -> None:
+def test_a_shared_queue_has_the_shape_that_tests_and_emulators_make(cloud: StackTemplates, shape: QueueShape) -> None:
     made = _queue(cloud, shape.name)
     for attribute, value in shape.attributes().items():
         assert str(made[attribute]).lower() == value, attribute
@@ -54,13 +54,13 @@ def test_a_shared_queue_has_the_shape_that_tests_and_emulators_make(cloud: Templ
         assert dead_letters["Properties"]["QueueName"] == shape.dead_letters
 
 
-def test_messages_wait_fourteen_days(cloud: Templates) -> None:
+def test_messages_wait_fourteen_days(cloud: StackTemplates) -> None:
     made = cloud.data.of_type("AWS::SQS::Queue").values()
     assert {queue["MessageRetentionPeriod"] for queue in made} == {14 * 24 * 3600}
     assert all(queue["SqsManagedSseEnabled"] is True for queue in made)
 
 
-def test_nobody_speaks_to_queues_and_buckets_in_plain_http(cloud: Templates) -> None:
+def test_nobody_speaks_to_queues_and_buckets_in_plain_http(cloud: StackTemplates) -> None:
     for stack in cloud.stacks.values():
         for kind, policy_kind, named in (
             ("AWS::SQS::Queue", "AWS::SQS::QueuePolicy", "Queues"),
@@ -75,7 +75,7 @@ def test_nobody_speaks_to_queues_and_buckets_in_plain_http(cloud: Templates) -> 
             assert stack.of_type(kind).keys() <= closed
 
 
-def test_every_bucket_is_private_and_encrypted(cloud: Templates) -> None:
+def test_every_bucket_is_private_and_encrypted(cloud: StackTemplates) -> None:
     buckets = [bucket for stack in cloud.stacks.values() for bucket in stack.of_type("AWS::S3::Bucket").values()]
     assert len(buckets) == 4  # store, access logs, raw mails, sites
     for bucket in buckets:
@@ -84,7 +84,7 @@ def test_every_bucket_is_private_and_encrypted(cloud: Templates) -> None:
         assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
 
 
-def test_the_store_forgets(cloud: Templates) -> None:
+def test_the_store_forgets(cloud: StackTemplates) -> None:
     store = cloud.data.named("AWS::S3::Bucket", "BucketName")[names.store_bucket(ACCOUNT)]
     rules = {rule["Prefix"]: rule["ExpirationInDays"] for rule in store["LifecycleConfiguration"]["Rules"]}
     assert rules == dict.fromkeys(("parsed/", "replies/", "build-logs/", "blobs/", "sessions/"), 30)
@@ -110,11 +110,11 @@ def test_retention_follows_the_setting(tmp_path: Path) -> None:
     assert sorted(kept) == [3, *[77] * 6, 90]  # those without admission first, access logs last
 
 
-def _table(cloud: Templates, name: str) -> Resource:
+def _table(cloud: StackTemplates, name: str) -> Resource:
     return cloud.data.named("AWS::DynamoDB::Table", "TableName")[name]
 
 
-def _queue(cloud: Templates, name: str) -> Resource:
+def _queue(cloud: StackTemplates, name: str) -> Resource:
     return cloud.data.named("AWS::SQS::Queue", "QueueName")[name]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import Templates, plain, synthesise
+from tests.infra.templates import StackTemplates, plain, synthesise
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
 from webordinary.config import Config
@@ -25,14 +25,14 @@ BY_NAME = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: fu
 
 
 @BY_NAME
-def test_no_lambda_may_write_ownership(cloud: Templates, function: Function) -> None:
+def test_no_lambda_may_write_ownership(cloud: StackTemplates, function: Function) -> None:
     allowed = {action for action, resource in _rights(cloud, function) if _covers(resource, names.OWNERSHIP)}
     assert allowed <= READS_OF_DYNAMODB
     assert bool(allowed) == (function.name in MAY_LOOK_AT_OWNERSHIP)
 
 
 @BY_NAME
-def test_a_lambda_may_do_nothing_to_everything(cloud: Templates, function: Function) -> None:
+def test_a_lambda_may_do_nothing_to_everything(cloud: StackTemplates, function: Function) -> None:
     for action, resource in _rights(cloud, function):
         assert "*" not in action
         assert resource != "*"
@@ -43,7 +43,7 @@ def test_a_lambda_may_do_nothing_to_everything(cloud: Templates, function: Funct
 
 
 @BY_NAME
-def test_a_lambda_writes_only_its_own_log(cloud: Templates, function: Function) -> None:
+def test_a_lambda_writes_only_its_own_log(cloud: StackTemplates, function: Function) -> None:
     groups = {resource for action, resource in _rights(cloud, function) if action.startswith("logs:")}
     [group] = groups
     logical = group.strip("<>").removesuffix(".Arn")
@@ -52,14 +52,14 @@ def test_a_lambda_writes_only_its_own_log(cloud: Templates, function: Function) 
     assert made["RetentionInDays"] == 30
 
 
-def test_every_lambda_has_a_role_of_its_own(cloud: Templates) -> None:
+def test_every_lambda_has_a_role_of_its_own(cloud: StackTemplates) -> None:
     roles = [plain(made["Role"]) for made in cloud.lambdas.of_type("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(FUNCTIONS)
     assert not any(role.get("ManagedPolicyArns") for role in cloud.lambdas.of_type("AWS::IAM::Role").values())
 
 
 @BY_NAME
-def test_a_lambda_is_deployed_as_the_list_says(cloud: Templates, function: Function) -> None:
+def test_a_lambda_is_deployed_as_the_list_says(cloud: StackTemplates, function: Function) -> None:
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")[function.name]
     assert made["Handler"] == function.handler
     assert made["Architectures"] == ["arm64"]
@@ -71,7 +71,7 @@ def test_a_lambda_is_deployed_as_the_list_says(cloud: Templates, function: Funct
 
 
 @BY_NAME
-def test_a_lambda_understands_what_it_is_told(cloud: Templates, function: Function) -> None:
+def test_a_lambda_understands_what_it_is_told(cloud: StackTemplates, function: Function) -> None:
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")[function.name]
     told = {name: str(plain(value)) for name, value in made["Environment"]["Variables"].items()}
     config = Config.load(env={**told, "AWS_REGION": "eu-west-1"})
@@ -79,7 +79,7 @@ def test_a_lambda_understands_what_it_is_told(cloud: Templates, function: Functi
     assert config.aws_unclaimed_url.endswith(names.UNCLAIMED)
 
 
-def test_nobody_else_is_deployed(cloud: Templates) -> None:
+def test_nobody_else_is_deployed(cloud: StackTemplates) -> None:
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")
     assert made.keys() == {function.name for function in FUNCTIONS}
     others = [stack for name, stack in cloud.stacks.items() if name != "lambdas"]
@@ -87,7 +87,7 @@ def test_nobody_else_is_deployed(cloud: Templates) -> None:
 
 
 @BY_NAME
-def test_an_event_that_nobody_can_take_goes_to_the_dead_letters(cloud: Templates, function: Function) -> None:
+def test_an_event_that_nobody_can_take_goes_to_the_dead_letters(cloud: StackTemplates, function: Function) -> None:
     configured = {
         plain(made["FunctionName"]): made for made in cloud.lambdas.of_type("AWS::Lambda::EventInvokeConfig").values()
     }
@@ -104,7 +104,7 @@ def test_an_event_that_nobody_can_take_goes_to_the_dead_letters(cloud: Templates
         assert ("sqs:SendMessage", destination) in _rights(cloud, function)
 
 
-def test_the_reconciler_runs_each_minute(cloud: Templates) -> None:
+def test_the_reconciler_runs_each_minute(cloud: StackTemplates) -> None:
     rule = cloud.lambdas.only("AWS::Events::Rule")
     assert rule["ScheduleExpression"] == "rate(1 minute)"
     [target] = rule["Targets"]
@@ -123,7 +123,7 @@ def test_as_many_reconcilers_run_each_minute_as_a_deployment_asks_for(tmp_path: 
     assert len({json.dumps(target["Arn"]) for target in rule["Targets"]}) == 1
 
 
-def _rights(cloud: Templates, function: Function) -> set[tuple[str, str]]:
+def _rights(cloud: StackTemplates, function: Function) -> set[tuple[str, str]]:
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")[function.name]
     return cloud.lambdas.rights(made["Role"]["Fn::GetAtt"][0])
 

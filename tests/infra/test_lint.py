@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Templates, ready
+from tests.infra.templates import StackTemplates, ready
 
 pytestmark = pytest.mark.xdist_group("infra")
 
 
-def test_cfn_lint_finds_nothing(cloud: Templates, repository_root: Path) -> None:
+def test_cfn_lint_finds_nothing(cloud: StackTemplates, repository_root: Path) -> None:
     templates = sorted(map(str, cloud.folder.glob("*.template.json")))
     assert len(templates) == len(cloud.stacks)
     settings = repository_root / "infra" / ".cfnlintrc.yaml"
@@ -67,11 +67,11 @@ def test_whatever_an_operator_chooses_cdk_nag_finds_nothing(choices: dict[str, A
     checked(app).synth()
 
 
-def test_cdk_itself_warns_of_nothing(cloud: Templates) -> None:
+def test_cdk_itself_warns_of_nothing(cloud: StackTemplates) -> None:
     assert not [warning for file in cloud.folder.glob("*.metadata.json") for warning in _warnings(file)]
 
 
-def test_every_finding_that_we_accept_has_a_reason(cloud: Templates) -> None:
+def test_every_finding_that_we_accept_has_a_reason(cloud: StackTemplates) -> None:
     accepted = cloud.accepted
     assert accepted, "the record of accepted findings is not where it was"
     for finding, reason in accepted:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import ACCOUNT, Templates, plain, synthesise
+from tests.infra.templates import ACCOUNT, StackTemplates, plain, synthesise
 from webordinary.adapters.aws import names
 
 pytestmark = pytest.mark.xdist_group("infra")
 
 
-def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Templates) -> None:
+def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: StackTemplates) -> None:
     rule = cloud.mail.only("AWS::SES::ReceiptRule")["Rule"]
     assert rule["Enabled"] is True
     assert rule["ScanEnabled"] is True
@@ -23,7 +23,7 @@ def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Templates) 
     assert action["S3Action"]["BucketName"] == {"Ref": bucket}
 
 
-def test_raw_mails_go_after_the_retention_and_unadmitted_ones_after_three_days(cloud: Templates) -> None:
+def test_raw_mails_go_after_the_retention_and_unadmitted_ones_after_three_days(cloud: StackTemplates) -> None:
     bucket = cloud.mail.only("AWS::S3::Bucket")
     assert bucket["BucketName"] == names.raw_bucket(ACCOUNT)
     all_of_them, unadmitted = bucket["LifecycleConfiguration"]["Rules"]
@@ -33,7 +33,7 @@ def test_raw_mails_go_after_the_retention_and_unadmitted_ones_after_three_days(c
     assert unadmitted["TagFilters"] == [{"Key": "admitted", "Value": "no"}]
 
 
-def test_a_mail_in_the_bucket_calls_the_intake(cloud: Templates) -> None:
+def test_a_mail_in_the_bucket_calls_the_intake(cloud: StackTemplates) -> None:
     bucket = cloud.mail.only("AWS::S3::Bucket")
     [configured] = bucket["NotificationConfiguration"]["LambdaConfigurations"]
     assert configured["Event"] == "s3:ObjectCreated:*"
@@ -41,7 +41,7 @@ def test_a_mail_in_the_bucket_calls_the_intake(cloud: Templates) -> None:
     assert plain(configured["Function"]).endswith(f":function:{names.INTAKE}")
 
 
-def test_only_our_own_bucket_may_call_the_intake(cloud: Templates) -> None:
+def test_only_our_own_bucket_may_call_the_intake(cloud: StackTemplates) -> None:
     [permission] = [
         made
         for made in cloud.mail.of_type("AWS::Lambda::Permission").values()
@@ -52,7 +52,7 @@ def test_only_our_own_bucket_may_call_the_intake(cloud: Templates) -> None:
     assert plain(permission["SourceArn"]).endswith(f":::{names.raw_bucket('<AWS::AccountId>')}")
 
 
-def test_only_our_own_receipt_rule_may_write_mails(cloud: Templates) -> None:
+def test_only_our_own_receipt_rule_may_write_mails(cloud: StackTemplates) -> None:
     policy = cloud.mail.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
     [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
     assert allowed["Principal"] == {"Service": "ses.amazonaws.com"}
@@ -64,14 +64,14 @@ def test_only_our_own_receipt_rule_may_write_mails(cloud: Templates) -> None:
     assert plain(said["aws:SourceArn"]).endswith(f":receipt-rule-set/{names.RECEIPT_RULES}:receipt-rule/{rule}")
 
 
-def test_only_our_own_configuration_set_tells_of_bounces(cloud: Templates) -> None:
+def test_only_our_own_configuration_set_tells_of_bounces(cloud: StackTemplates) -> None:
     policy = cloud.mail.only("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
     [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
     [(name, _)] = cloud.mail.of_type("AWS::SES::ConfigurationSet").items()
     assert f":configuration-set/<{name}>" in str(plain(allowed["Condition"]["StringEquals"]["AWS:SourceArn"]))
 
 
-def test_bounces_and_complaints_are_heard(cloud: Templates) -> None:
+def test_bounces_and_complaints_are_heard(cloud: StackTemplates) -> None:
     told = cloud.mail.only("AWS::SES::ConfigurationSetEventDestination")["EventDestination"]
     assert {"bounce", "complaint"} <= set(told["MatchingEventTypes"])
     assert told["Enabled"] is True
@@ -82,7 +82,7 @@ def test_bounces_and_complaints_are_heard(cloud: Templates) -> None:
     assert cloud.mail.only("AWS::SES::ConfigurationSet")["Name"] == names.CONFIGURATION_SET
 
 
-def test_mail_goes_out_in_the_name_of_our_mailbox_only(cloud: Templates) -> None:
+def test_mail_goes_out_in_the_name_of_our_mailbox_only(cloud: StackTemplates) -> None:
     """In the sandbox SES authorises the recipient's identity as well (cloudposse/terraform-aws-ses#40)."""
     assert cloud.mail.only("AWS::SES::EmailIdentity")["EmailIdentity"] == "mail.example.com"
     sending = [

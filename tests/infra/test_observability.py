@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Resource, Templates, plain
+from tests.infra.templates import Resource, StackTemplates, plain
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.events import MACHINE_FAULTS, metric_name
 from webordinary.adapters.aws.provision import preflight
@@ -37,23 +37,23 @@ LISTED = {
 
 
 @pytest.mark.parametrize("metric", LISTED, ids=LISTED.get)
-def test_it_is_drawn(cloud: Templates, metric: str) -> None:
+def test_it_is_drawn(cloud: StackTemplates, metric: str) -> None:
     assert metric in json.dumps(plain(cloud.observability.only("AWS::CloudWatch::Dashboard")["DashboardBody"]))
 
 
 @pytest.mark.parametrize("metric", LISTED, ids=LISTED.get)
-def test_an_alarm_looks_at_it(cloud: Templates, metric: str) -> None:
+def test_an_alarm_looks_at_it(cloud: StackTemplates, metric: str) -> None:
     assert metric in {seen["MetricName"] for alarm in _alarms(cloud).values() for seen in _metrics(alarm)}
 
 
-def test_every_alarm_names_a_section_of_the_runbook_that_exists(cloud: Templates, repository_root: Path) -> None:
+def test_every_alarm_names_a_section_of_the_runbook_that_exists(cloud: StackTemplates, repository_root: Path) -> None:
     runbook = (repository_root / "docs" / "aws.md").read_text()
     sections = set(re.findall(r"^### ([a-z-]+)$", runbook, re.MULTILINE))
     links = {re.search(r"docs/aws\.md#([a-z-]+)$", alarm["AlarmDescription"]) for alarm in _alarms(cloud).values()}
     assert {link[1] if link else None for link in links} == sections
 
 
-def test_every_alarm_tells_the_operator_when_it_begins_and_when_it_ends(cloud: Templates) -> None:
+def test_every_alarm_tells_the_operator_when_it_begins_and_when_it_ends(cloud: StackTemplates) -> None:
     [topic] = cloud.observability.of_type("AWS::SNS::Topic")
     for name, alarm in _alarms(cloud).items():
         assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}], name
@@ -61,7 +61,7 @@ def test_every_alarm_tells_the_operator_when_it_begins_and_when_it_ends(cloud: T
     assert (told["Protocol"], told["Endpoint"]) == ("email", "op@example.com")
 
 
-def test_every_queue_of_dead_letters_has_an_alarm(cloud: Templates) -> None:
+def test_every_queue_of_dead_letters_has_an_alarm(cloud: StackTemplates) -> None:
     watched = {
         dimension["Value"]
         for alarm in _alarms(cloud).values()
@@ -74,18 +74,18 @@ def test_every_queue_of_dead_letters_has_an_alarm(cloud: Templates) -> None:
     assert ends | of_a_customer <= watched
 
 
-def test_broken_executions_alarm_whatever_broke_them(cloud: Templates) -> None:
+def test_broken_executions_alarm_whatever_broke_them(cloud: StackTemplates) -> None:
     seen = {one["MetricName"] for one in _metrics(_alarms(cloud)["webordinary-broken-workflows"])}
     assert seen == {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
 
 
-def test_the_costs_count_the_alarms_that_there_are(cloud: Templates) -> None:
+def test_the_costs_count_the_alarms_that_there_are(cloud: StackTemplates) -> None:
     alarms = [one for stack in cloud.stacks.values() for one in stack.of_type("AWS::CloudWatch::Alarm").values()]
     metrics = sum(len(_metrics(alarm)) for alarm in alarms)
     assert (len(alarms), metrics, metrics) == (preflight.ALARMS, preflight.ALARM_METRICS, costs.ALARM_METRICS)
 
 
-def test_our_metrics_are_those_that_are_told(cloud: Templates) -> None:
+def test_our_metrics_are_those_that_are_told(cloud: StackTemplates) -> None:
     told = {metric_name(measure) for measure in MEASURES.values()} | {"ClaimsHeld", MACHINE_FAULTS}
     for alarm in _alarms(cloud).values():
         for seen in _metrics(alarm):
@@ -94,7 +94,7 @@ def test_our_metrics_are_those_that_are_told(cloud: Templates) -> None:
                 assert seen["MetricName"] in told or seen["MetricName"] in _glossary()
 
 
-def _alarms(cloud: Templates) -> dict[str, Resource]:
+def _alarms(cloud: StackTemplates) -> dict[str, Resource]:
     return cloud.observability.named("AWS::CloudWatch::Alarm", "AlarmName")
 
 

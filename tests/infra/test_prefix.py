@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import Templates
+from tests.infra.templates import StackTemplates
 from webordinary.adapters.aws import names
 from webordinary.model.errors import InvalidName
 
@@ -27,7 +27,7 @@ NO_NAME = re.compile(r'"CMD",\s*"webordinary"|webordinary\.entrypoints[\w.]*')
 """The program and its modules; `.webordinary/` are the manifests of sites."""
 
 
-def test_a_second_deployment_shares_no_name_with_the_first(cloud: Templates, tmp_path: Path) -> None:
+def test_a_second_deployment_shares_no_name_with_the_first(cloud: StackTemplates, tmp_path: Path) -> None:
     environment = {**os.environ, names.PREFIX_VARIABLE: "staging", "PYTHONPATH": str(ROOT)}
     done = [sys.executable, "-c", SYNTHESISE, str(tmp_path)]
     subprocess.run(done, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infra.templates import Templates  # first: it skips where something is missing
+from tests.infra.templates import StackTemplates  # first: it skips where something is missing
 
 # isort: split
-from tests.aws.emulator import Emulator
+from tests.aws.emulator import RunningEmulator
 from tests.infra.calls import WORKER, Right, allowed
 from tests.infra.rights_harness import KEY, RightsHarness, walk
 from webordinary.adapters.aws import names
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("infra")
 
 
 @pytest.fixture(scope="module")
-def used(ministack: Emulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Right]]:
+def used(ministack: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Right]]:
     """What everybody needed, by name."""
     with pytest.MonkeyPatch.context() as patch:
         harness = RightsHarness(ministack.endpoint, tmp_path_factory.mktemp("house"), patch)
@@ -26,7 +26,9 @@ def used(ministack: Emulator, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_a_lambda_may_do_all_that_it_does(cloud: Templates, used: dict[str, set[Right]], function: Function) -> None:
+def test_a_lambda_may_do_all_that_it_does(
+    cloud: StackTemplates, used: dict[str, set[Right]], function: Function
+) -> None:
     role = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")[function.name]["Role"]["Fn::GetAtt"][0]
     granted = cloud.lambdas.rights(role)
     assert used[function.name], "it did nothing, so nothing is known"
@@ -34,7 +36,7 @@ def test_a_lambda_may_do_all_that_it_does(cloud: Templates, used: dict[str, set[
 
 
 def test_a_worker_may_do_all_that_it_does_and_a_sites_publisher_the_rest(
-    cloud: Templates, used: dict[str, set[Right]]
+    cloud: StackTemplates, used: dict[str, set[Right]]
 ) -> None:
     own, publishers = _rights(cloud, "webordinary-worker"), _rights(cloud, names.PUBLISHER_ROLE)
     of_project = {
@@ -47,6 +49,6 @@ def test_a_worker_may_do_all_that_it_does_and_a_sites_publisher_the_rest(
     assert sorted(right for right in rest if not allowed(right, of_project)) == []
 
 
-def _rights(cloud: Templates, name: str) -> set[Right]:
+def _rights(cloud: StackTemplates, name: str) -> set[Right]:
     roles = cloud.workers.of_type("AWS::IAM::Role").items()
     return cloud.workers.rights(next(logical for logical, role in roles if role.get("RoleName") == name))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Resource, Stack, Templates, plain, ready
+from tests.infra.templates import Resource, Stack, StackTemplates, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 from webordinary.adapters.aws.site.own_domains import OWN_DOMAINS, OWN_DOMAINS_ADDRESS, OWN_DOMAINS_GROUP
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.xdist_group("infra"), pytest.mark.needs("node")]
 DOMAIN = "example.com"
 
 
-def test_all_sites_share_a_bucket_that_keeps_earlier_releases(cloud: Templates) -> None:
+def test_all_sites_share_a_bucket_that_keeps_earlier_releases(cloud: StackTemplates) -> None:
     made = cloud.web.named("AWS::S3::Bucket", "BucketName")
     assert made.keys() == {f"webordinary-sites-{111122223333}"}
     for bucket in made.values():
@@ -39,13 +39,15 @@ def test_no_project_is_called_as_a_preview_or_their_folder() -> None:
         ProjectUser("t-0123456789abcdef--kiln", "ann")
 
 
-def test_a_customer_costs_no_stack_certificate_or_distribution(cloud: Templates) -> None:
+def test_a_customer_costs_no_stack_certificate_or_distribution(cloud: StackTemplates) -> None:
     """CloudFront quotas: 100 distributions with the same cache policy, function or access control; two are used."""
     assert not [name for name in cloud.stacks if name.startswith("site-")]
     assert len(cloud.web.of_type("AWS::CloudFront::Distribution")) == 2
 
 
-def test_own_domains_are_tenants_of_a_distribution_that_finds_the_project_by_their_parameter(cloud: Templates) -> None:
+def test_own_domains_are_tenants_of_a_distribution_that_finds_the_project_by_their_parameter(
+    cloud: StackTemplates,
+) -> None:
     """CloudFront, tenant customizations: parameters stand in the path of an origin."""
     shown = _tenants(cloud.web)
     [definition] = shown["TenantConfig"]["ParameterDefinitions"]
@@ -57,13 +59,13 @@ def test_own_domains_are_tenants_of_a_distribution_that_finds_the_project_by_the
     assert errors == {f"{folder}*": "/{{project}}/public" for folder in NAMED_BY_CONTENT}
 
 
-def test_the_distribution_of_own_domains_asks_for_nothing_that_such_a_one_cannot_have(cloud: Templates) -> None:
+def test_the_distribution_of_own_domains_asks_for_nothing_that_such_a_one_cannot_have(cloud: StackTemplates) -> None:
     """CloudFront, unsupported features of multi-tenant distributions; names and IPv6 are the connection group's."""
     assert not {"Aliases", "PriceClass", "IPV6Enabled", "ViewerCertificate"} & _tenants(cloud.web).keys()
     assert cloud.web.only("AWS::CloudFront::ConnectionGroup")["Ipv6Enabled"]
 
 
-def test_the_operators_commands_find_the_distribution_of_own_domains(cloud: Templates) -> None:
+def test_the_operators_commands_find_the_distribution_of_own_domains(cloud: StackTemplates) -> None:
     told = cloud.web.template["Outputs"].keys()
     assert {OWN_DOMAINS, OWN_DOMAINS_GROUP, OWN_DOMAINS_ADDRESS} <= told
 
@@ -74,7 +76,7 @@ def test_a_deployment_may_do_without_own_domains() -> None:
     assert stack.of_type("AWS::CloudFront::ConnectionGroup") == {}
 
 
-def test_only_cloudfront_reads_a_site_and_never_its_manifest(cloud: Templates) -> None:
+def test_only_cloudfront_reads_a_site_and_never_its_manifest(cloud: StackTemplates) -> None:
     [policy] = cloud.web.of_type("AWS::S3::BucketPolicy").values()
     statements = policy["PolicyDocument"]["Statement"]
     allowed = [one for one in statements if one["Effect"] == "Allow"]
@@ -85,7 +87,7 @@ def test_only_cloudfront_reads_a_site_and_never_its_manifest(cloud: Templates) -
     assert [plain(one["Resource"]).endswith("/*/.webordinary/*") for one in denied] == [True]
 
 
-def test_pages_are_asked_for_each_time_and_assets_named_by_content_are_kept(cloud: Templates) -> None:
+def test_pages_are_asked_for_each_time_and_assets_named_by_content_are_kept(cloud: StackTemplates) -> None:
     policies = {
         made["CachePolicyConfig"]["Name"]: made["CachePolicyConfig"]
         for made in cloud.web.of_type("AWS::CloudFront::CachePolicy").values()
@@ -101,7 +103,7 @@ def test_pages_are_asked_for_each_time_and_assets_named_by_content_are_kept(clou
     }
 
 
-def test_visitors_come_by_https_only_read_and_are_led_to_their_site_on_every_path(cloud: Templates) -> None:
+def test_visitors_come_by_https_only_read_and_are_led_to_their_site_on_every_path(cloud: StackTemplates) -> None:
     [shown] = _distributions(cloud.web)
     for behavior in (shown["DefaultCacheBehavior"], *shown["CacheBehaviors"]):
         assert behavior["ViewerProtocolPolicy"] == "redirect-to-https"
@@ -109,7 +111,7 @@ def test_visitors_come_by_https_only_read_and_are_led_to_their_site_on_every_pat
         assert [one["EventType"] for one in behavior["FunctionAssociations"]] == ["viewer-request", "viewer-response"]
 
 
-def test_browsers_are_told_to_be_careful(cloud: Templates) -> None:
+def test_browsers_are_told_to_be_careful(cloud: StackTemplates) -> None:
     [policy] = cloud.web.of_type("AWS::CloudFront::ResponseHeadersPolicy").values()
     secure = policy["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
     assert secure["ContentTypeOptions"] == {"Override": True}
@@ -118,7 +120,7 @@ def test_browsers_are_told_to_be_careful(cloud: Templates) -> None:
     assert secure["FrameOptions"]["FrameOption"] == "SAMEORIGIN"
 
 
-def test_what_is_missing_is_a_404(cloud: Templates) -> None:
+def test_what_is_missing_is_a_404(cloud: StackTemplates) -> None:
     [shown] = _distributions(cloud.web)
     answers = {one["ErrorCode"]: one for one in shown["CustomErrorResponses"]}
     assert answers.keys() == {403, 404}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Resource, Stack, Templates, plain, ready
+from tests.infra.templates import Resource, Stack, StackTemplates, plain, ready
 from webordinary.adapters.agents.claude_access import model_access
 from webordinary.adapters.aws import names
 from webordinary.config import Config
@@ -16,12 +16,12 @@ from webordinary.entrypoints import lifecycle
 pytestmark = pytest.mark.xdist_group("infra")
 
 
-def test_cluster_and_service_have_their_names(cloud: Templates) -> None:
+def test_cluster_and_service_have_their_names(cloud: StackTemplates) -> None:
     assert cloud.workers.only("AWS::ECS::Cluster")["ClusterName"] == names.CLUSTER
     assert cloud.workers.only("AWS::ECS::Service")["ServiceName"] == names.SERVICE
 
 
-def test_a_worker_is_told_no_project(cloud: Templates) -> None:
+def test_a_worker_is_told_no_project(cloud: StackTemplates) -> None:
     told = {one["Name"]: plain(one["Value"]) for one in _container(cloud.workers)["Environment"]}
     assert not {"PROJECT_ID", "USER_ID"} & told.keys()
     assert told["OWNERSHIP_TABLE_NAME"] == names.OWNERSHIP
@@ -32,7 +32,7 @@ def test_a_worker_is_told_no_project(cloud: Templates) -> None:
     assert told["WORKSPACE_PATH"] == "/work"
 
 
-def test_a_worker_understands_what_it_is_told(cloud: Templates) -> None:
+def test_a_worker_understands_what_it_is_told(cloud: StackTemplates) -> None:
     told = {one["Name"]: plain(one["Value"]) for one in _container(cloud.workers)["Environment"]}
     config = Config.load(env={**told, "AWS_REGION": "eu-west-1", "AWS_ACCOUNT_ID": "123456789012"})
     assert (config.backend, str(config.data)) == ("aws", "/work")
@@ -41,15 +41,15 @@ def test_a_worker_understands_what_it_is_told(cloud: Templates) -> None:
     assert config.aws_broker == names.BROKER
 
 
-def test_a_worker_has_two_minutes_to_save(cloud: Templates) -> None:
+def test_a_worker_has_two_minutes_to_save(cloud: StackTemplates) -> None:
     assert _container(cloud.workers)["StopTimeout"] == 120 > lifecycle.worker_stop_seconds(Config(backend="aws"))
 
 
-def test_a_worker_that_hangs_is_replaced(cloud: Templates) -> None:
+def test_a_worker_that_hangs_is_replaced(cloud: StackTemplates) -> None:
     assert _container(cloud.workers)["HealthCheck"]["Command"] == ["CMD", "webordinary", "worker", "health"]
 
 
-def test_a_worker_runs_as_nobody_and_stays_so(cloud: Templates) -> None:
+def test_a_worker_runs_as_nobody_and_stays_so(cloud: StackTemplates) -> None:
     container = _container(cloud.workers)
     assert container["User"] == "10001:10001"
     # Docker's filters are off, as ECS offers no other way to user namespaces; capabilities it never gets.
@@ -57,14 +57,14 @@ def test_a_worker_runs_as_nobody_and_stays_so(cloud: Templates) -> None:
     assert container["DockerSecurityOptions"] == ["no-new-privileges"]
 
 
-def test_no_task_reaches_the_machines_own_credentials(cloud: Templates) -> None:
+def test_no_task_reaches_the_machines_own_credentials(cloud: StackTemplates) -> None:
     machine = cloud.workers.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
     assert machine["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
     assert "echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config" in plain(machine["UserData"]["Fn::Base64"])
     assert cloud.workers.only("AWS::ECS::TaskDefinition")["NetworkMode"] == "awsvpc"
 
 
-def test_machines_are_arm_and_their_disks_encrypted(cloud: Templates) -> None:
+def test_machines_are_arm_and_their_disks_encrypted(cloud: StackTemplates) -> None:
     machine = cloud.workers.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
     [disk] = machine["BlockDeviceMappings"]
     assert disk["Ebs"]["Encrypted"] is True
@@ -73,21 +73,21 @@ def test_machines_are_arm_and_their_disks_encrypted(cloud: Templates) -> None:
     assert [one["InstanceType"] for one in overrides] == ["m7g.large", "m6g.large"]
 
 
-def test_nobody_can_call_a_worker(cloud: Templates) -> None:
+def test_nobody_can_call_a_worker(cloud: StackTemplates) -> None:
     assert not cloud.workers.of_type("AWS::EC2::SecurityGroupIngress")
     for wall in cloud.workers.of_type("AWS::EC2::SecurityGroup").values():
         assert "SecurityGroupIngress" not in wall
         assert sorted(rule["FromPort"] for rule in wall["SecurityGroupEgress"]) == [22, 443]
 
 
-def test_there_may_be_no_worker_at_all(cloud: Templates) -> None:
+def test_there_may_be_no_worker_at_all(cloud: StackTemplates) -> None:
     target = cloud.workers.only("AWS::ApplicationAutoScaling::ScalableTarget")
     assert (target["MinCapacity"], target["MaxCapacity"]) == (0, 10)
     assert _group(cloud.workers)["MinSize"] == "0"
     assert cloud.workers.only("AWS::ECS::Service")["DesiredCount"] == 0
 
 
-def test_workers_come_when_keys_wait_and_go_when_none_does(cloud: Templates) -> None:
+def test_workers_come_when_keys_wait_and_go_when_none_does(cloud: StackTemplates) -> None:
     steps = _scaling(cloud.workers)
     depth, age = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
     assert steps[(depth, "GreaterThanOrEqualToThreshold")] == [1, 3, 10]
@@ -96,19 +96,19 @@ def test_workers_come_when_keys_wait_and_go_when_none_does(cloud: Templates) -> 
     assert len(steps) == 4
 
 
-def test_scaling_looks_at_the_unclaimed_queue(cloud: Templates) -> None:
+def test_scaling_looks_at_the_unclaimed_queue(cloud: StackTemplates) -> None:
     looked_at = [alarm for alarm in cloud.workers.of_type("AWS::CloudWatch::Alarm").values() if "MetricName" in alarm]
     assert [alarm["Dimensions"] for alarm in looked_at] == [[{"Name": "QueueName", "Value": names.UNCLAIMED}]] * 3
 
 
-def test_the_first_mail_after_a_quiet_night_wakes_a_worker_at_once(cloud: Templates) -> None:
+def test_the_first_mail_after_a_quiet_night_wakes_a_worker_at_once(cloud: StackTemplates) -> None:
     [wake] = [alarm for alarm in cloud.workers.of_type("AWS::CloudWatch::Alarm").values() if "Metrics" in alarm]
     told = {one["MetricStat"]["Metric"]["MetricName"] for one in wake["Metrics"] if "MetricStat" in one}
     assert told == {"ClaimRequested", "ClaimsHeld"}
     assert (wake["EvaluationPeriods"], wake["Threshold"]) == (1, 1)
 
 
-def test_a_busy_worker_may_protect_its_task_and_its_machine_waits_for_it(cloud: Templates) -> None:
+def test_a_busy_worker_may_protect_its_task_and_its_machine_waits_for_it(cloud: StackTemplates) -> None:
     rights = cloud.workers.rights(_role(cloud.workers, "webordinary-worker"))
     tasks = [resource for action, resource in rights if action == "ecs:UpdateTaskProtection"]
     assert [task.rpartition(":")[2] for task in tasks] == [f"task/{names.CLUSTER}/*"]
@@ -118,7 +118,7 @@ def test_a_busy_worker_may_protect_its_task_and_its_machine_waits_for_it(cloud: 
     assert _group(cloud.workers)["NewInstancesProtectedFromScaleIn"] is True
 
 
-def test_a_worker_itself_reaches_no_site_and_no_session(cloud: Templates) -> None:
+def test_a_worker_itself_reaches_no_site_and_no_session(cloud: StackTemplates) -> None:
     rights = cloud.workers.rights(_role(cloud.workers, "webordinary-worker"))
     objects = {resource.rpartition(":::")[2] for action, resource in rights if action.startswith("s3:")}
     assert all(name.startswith("webordinary-store-") for name in objects)
@@ -128,7 +128,7 @@ def test_a_worker_itself_reaches_no_site_and_no_session(cloud: Templates) -> Non
     assert invoked == {names.BROKER}
 
 
-def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: Templates) -> None:
+def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: StackTemplates) -> None:
     rights = cloud.workers.rights(_role(cloud.workers, names.PUBLISHER_ROLE))
     tag = "${aws:PrincipalTag/project}"
     written = {resource.rpartition(":::")[2] for action, resource in rights if action == "s3:PutObject"}
@@ -141,7 +141,7 @@ def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: Template
     assert "s3:ListBucket" not in {action for action, _ in rights}, "names of other projects' files are theirs"
 
 
-def test_only_the_broker_becomes_a_publisher_and_names_the_project(cloud: Templates) -> None:
+def test_only_the_broker_becomes_a_publisher_and_names_the_project(cloud: StackTemplates) -> None:
     role = cloud.workers.of_type("AWS::IAM::Role")[_role(cloud.workers, names.PUBLISHER_ROLE)]
     for statement in role["AssumeRolePolicyDocument"]["Statement"]:
         assert plain(statement["Principal"]["AWS"]).endswith(f":role/{names.BROKER}")
@@ -153,7 +153,7 @@ def test_only_the_broker_becomes_a_publisher_and_names_the_project(cloud: Templa
     assert "sts:TagSession" in str(actions)
 
 
-def test_only_workers_write_ownership(cloud: Templates) -> None:
+def test_only_workers_write_ownership(cloud: StackTemplates) -> None:
     writers = set()
     for name, stack in cloud.stacks.items():
         for role in stack.of_type("AWS::IAM::Role"):
@@ -182,13 +182,13 @@ def test_fargate_says_what_it_loses() -> None:
     assert not fargate.of_type("AWS::EC2::NatGateway")
 
 
-def test_the_agents_key_comes_from_the_secrets(cloud: Templates) -> None:
+def test_the_agents_key_comes_from_the_secrets(cloud: StackTemplates) -> None:
     assert "Secrets" not in _container(cloud.workers)
     [secret] = _container(_workers(agent_secret="webordinary/agent-key"))["Secrets"]
     assert secret["Name"] == "ANTHROPIC_API_KEY"
 
 
-def test_nobody_asks_bedrock_unless_told_to(cloud: Templates) -> None:
+def test_nobody_asks_bedrock_unless_told_to(cloud: StackTemplates) -> None:
     told = {one["Name"] for one in _container(cloud.workers)["Environment"]}
     assert not [name for name in told if name.startswith(("CLAUDE_", "ANTHROPIC_"))]
     for stack in cloud.stacks.values():
@@ -277,5 +277,5 @@ def _scaling(stack: Stack) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def test_a_pushed_image_cannot_be_replaced(cloud: Templates) -> None:
+def test_a_pushed_image_cannot_be_replaced(cloud: StackTemplates) -> None:
     assert cloud.workers.only("AWS::ECR::Repository")["ImageTagMutability"] == "IMMUTABLE"

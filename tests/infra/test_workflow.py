@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Templates, plain
+from tests.infra.templates import StackTemplates, plain
 from webordinary.adapters.aws import names
 from webordinary.asl.definition import Definition
 from webordinary.workflow import definition
@@ -16,16 +16,16 @@ from webordinary.workflow.definition import STEPS
 pytestmark = pytest.mark.xdist_group("infra")
 
 
-def test_the_deployed_definition_is_the_one_file_byte_for_byte(cloud: Templates) -> None:
+def test_the_deployed_definition_is_the_one_file_byte_for_byte(cloud: StackTemplates) -> None:
     assert _machine(cloud)["DefinitionString"] == definition.text()
 
 
-def test_with_steps_for_names_it_is_what_the_embedded_engine_runs(cloud: Templates) -> None:
+def test_with_steps_for_names_it_is_what_the_embedded_engine_runs(cloud: StackTemplates) -> None:
     deployed = Definition.load(_machine(cloud)["DefinitionString"], {step: step for step in STEPS})
     assert deployed.digest == definition.embedded().digest
 
 
-def test_every_step_is_the_lambda_named_after_it(cloud: Templates) -> None:
+def test_every_step_is_the_lambda_named_after_it(cloud: StackTemplates) -> None:
     filled = {step: plain(arn) for step, arn in _machine(cloud)["DefinitionSubstitutions"].items()}
     assert filled.keys() == set(STEPS)
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")
@@ -34,14 +34,14 @@ def test_every_step_is_the_lambda_named_after_it(cloud: Templates) -> None:
         assert names.function_of(step) in made
 
 
-def test_it_compiles_with_arns_filled_in(cloud: Templates) -> None:
+def test_it_compiles_with_arns_filled_in(cloud: StackTemplates) -> None:
     filled = {step: str(plain(arn)) for step, arn in _machine(cloud)["DefinitionSubstitutions"].items()}
     text = json.loads(definition.for_aws(filled))
     assert text["States"]["ParseEmail"]["Resource"] == filled["ParseEmail"]
     assert text["States"]["AwaitResult"]["Parameters"]["FunctionName"] == filled["AwaitResult"]
 
 
-def test_it_may_call_its_steps_and_nothing_else(cloud: Templates) -> None:
+def test_it_may_call_its_steps_and_nothing_else(cloud: StackTemplates) -> None:
     [role] = cloud.workflow.of_type("AWS::IAM::Role").keys() - _roles_of_events(cloud)
     called = {resource for action, resource in cloud.workflow.rights(role) if action.startswith("lambda:")}
     assert called == {str(plain(arn)) for arn in _machine(cloud)["DefinitionSubstitutions"].values()}
@@ -49,11 +49,11 @@ def test_it_may_call_its_steps_and_nothing_else(cloud: Templates) -> None:
     assert others == {"logs", "xray"}
 
 
-def test_its_log_carries_no_content(cloud: Templates) -> None:
+def test_its_log_carries_no_content(cloud: StackTemplates) -> None:
     assert _machine(cloud)["LoggingConfiguration"]["IncludeExecutionData"] is False
 
 
-def test_failed_late_and_aborted_executions_are_dead_lettered(cloud: Templates) -> None:
+def test_failed_late_and_aborted_executions_are_dead_lettered(cloud: StackTemplates) -> None:
     rule = cloud.workflow.only("AWS::Events::Rule")
     pattern = rule["EventPattern"]
     assert pattern["source"] == ["aws.states"]
@@ -66,7 +66,7 @@ def test_failed_late_and_aborted_executions_are_dead_lettered(cloud: Templates) 
     assert plain(target["DeadLetterConfig"]["Arn"]).endswith(f":{names.DEAD_LETTERS}")
 
 
-def test_only_that_rule_may_call_who_buries_them(cloud: Templates) -> None:
+def test_only_that_rule_may_call_who_buries_them(cloud: StackTemplates) -> None:
     permission = cloud.workflow.only("AWS::Lambda::Permission")
     assert plain(permission["FunctionName"]).endswith(names.ABANDONED)
     assert permission["Principal"] == "events.amazonaws.com"
@@ -74,7 +74,7 @@ def test_only_that_rule_may_call_who_buries_them(cloud: Templates) -> None:
     assert plain(permission["SourceArn"]) == f"<{rule}.Arn>"
 
 
-def test_events_may_reach_the_dead_letters(cloud: Templates) -> None:
+def test_events_may_reach_the_dead_letters(cloud: StackTemplates) -> None:
     allowed = [
         statement
         for policy in cloud.data.of_type("AWS::SQS::QueuePolicy").values()
@@ -85,12 +85,12 @@ def test_events_may_reach_the_dead_letters(cloud: Templates) -> None:
     assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def _machine(cloud: Templates) -> dict[str, Any]:
+def _machine(cloud: StackTemplates) -> dict[str, Any]:
     machine = cloud.workflow.only("AWS::StepFunctions::StateMachine")
     assert machine["StateMachineName"] == names.STATE_MACHINE
     return machine
 
 
-def _roles_of_events(cloud: Templates) -> set[str]:
+def _roles_of_events(cloud: StackTemplates) -> set[str]:
     roles = cloud.workflow.of_type("AWS::IAM::Role").items()
     return {name for name, role in roles if "events.amazonaws.com" in json.dumps(role["AssumeRolePolicyDocument"])}

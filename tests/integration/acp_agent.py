@@ -16,7 +16,7 @@ from typing import Any
 Blocks = list[dict[str, Any]]
 
 
-class Agent:
+class ScriptedAcpAgent:
     def __init__(self) -> None:
         self.next_id = 0
         self.answers: dict[int, list[Any]] = {}
@@ -203,4 +203,4 @@ class Agent:
         return None
 
 
-Agent().run()
+ScriptedAcpAgent().run()

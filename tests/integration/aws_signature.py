@@ -19,7 +19,7 @@ _AUTHORIZATION = re.compile(
 
 
 @dataclass(frozen=True)
-class Signature:
+class RequestSignature:
     """What a request says about itself."""
 
     key: str
@@ -29,11 +29,13 @@ class Signature:
     signature: str
 
 
-def signature_of(received: Received) -> Signature:
+def signature_of(received: Received) -> RequestSignature:
     found = _AUTHORIZATION.fullmatch(received.headers["authorization"])
     assert found, received.headers["authorization"]
     assert found["day"] == received.headers["x-amz-date"][:8]
-    return Signature(found["key"], found["region"], found["service"], tuple(found["headers"].split(";")), found[6])
+    return RequestSignature(
+        found["key"], found["region"], found["service"], tuple(found["headers"].split(";")), found[6]
+    )
 
 
 def expected(received: Received, base: str, secret: str, token: str = "") -> str:

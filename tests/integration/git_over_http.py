@@ -18,7 +18,7 @@ class GitServer(ThreadingHTTPServer):
     """Serves the bare repositories below a folder to those who know user and token."""
 
     def __init__(self, root: Path, user: str, token: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _GitHandler)
         self.root = root
         self.expected = "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
         self.refused = 0
@@ -30,7 +30,7 @@ class GitServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _GitHandler(BaseHTTPRequestHandler):
     server: GitServer
 
     def do_GET(self) -> None:

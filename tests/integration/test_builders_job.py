@@ -38,7 +38,7 @@ class Building:
 FAILING = Building(lambda tree: BuildFailed("npm ended with an error.", "the oven is cold\n"))
 
 
-class Asked(BuiltinAgent):
+class RecordingAgent(BuiltinAgent):
     """Remembers what it was told."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def test_what_a_build_said_is_kept_by_job(amelia: SampleProject, tmp_path: Path)
 
 
 def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: SampleProject, tmp_path: Path) -> None:
-    logs, agent = FolderBuildLogs(tmp_path / "builds"), Asked()
+    logs, agent = FolderBuildLogs(tmp_path / "builds"), RecordingAgent()
     amelia.send("change the homepage title to Autumn Sale", "job-1")
     deps = replace(amelia.deps(), builders={"npm": FAILING}, build_logs=logs, agents={"builtin": agent})
     settled = amelia.send(TITLE, "job-2", deps=deps)
@@ -87,7 +87,7 @@ def test_a_customer_is_not_blamed_for_a_site_that_was_never_built(amelia: Sample
 
 
 def test_what_no_change_can_mend_is_not_tried_again(amelia: SampleProject) -> None:
-    agent = Asked()
+    agent = RecordingAgent()
     missing = Building(lambda tree: BuildFailed("npm is not installed.", mendable=False))
     settled = amelia.send(
         TITLE, "job-1", deps=replace(amelia.deps(), builders={"n": missing}, agents={"builtin": agent})

@@ -23,7 +23,7 @@ from webordinary.workflow.start import start
 
 
 @dataclass
-class Operator:
+class MailsShell:
     harness: EmbeddedHarness
     data: Path
     capsys: pytest.CaptureFixture[str]
@@ -44,12 +44,12 @@ class Operator:
 
 
 @pytest.fixture
-def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Operator]:
+def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[MailsShell]:
     with open_harness(tmp_path, trusted_peers=()) as harness:
-        yield Operator(harness, tmp_path, capsys)
+        yield MailsShell(harness, tmp_path, capsys)
 
 
-def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) -> None:
+def test_mails_are_found_by_state_sender_project_and_time(operator: MailsShell) -> None:
     held, strange = operator.harness.receive(), operator.harness.receive(sender="eve@evil.example")
     assert set(operator.ids()) == {held, strange}
     assert operator.ids("--state", "held") == [held]
@@ -65,7 +65,7 @@ def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) ->
     assert len(operator.ids("--limit", "1")) == 1
 
 
-def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Operator) -> None:
+def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: MailsShell) -> None:
     held = operator.harness.receive()
     operator.ids()
     code, out, _ = operator.run("show", held[:12])
@@ -75,7 +75,7 @@ def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Ope
     assert operator.json("show", held)[0]["state"] == "held"
 
 
-def test_a_mail_held_for_a_header_with_bare_line_feeds_says_that_nobody_is_asked(operator: Operator) -> None:
+def test_a_mail_held_for_a_header_with_bare_line_feeds_says_that_nobody_is_asked(operator: MailsShell) -> None:
     services = operator.harness.services
     raw = b"From: scott@example.com\nTo: edit@localhost\nSubject: Title\nMessage-ID: <a@x>\n\nundo\n"
     delivery = Delivery(TransportKind.SMTP, "127.0.0.1", "scott@example.com", ("edit@localhost",), services.clock.now())
@@ -92,7 +92,7 @@ def test_a_mail_held_for_a_header_with_bare_line_feeds_says_that_nobody_is_asked
     assert operator.harness.replies(accepted.email_id) == []
 
 
-def test_a_released_mail_is_done_once(operator: Operator) -> None:
+def test_a_released_mail_is_done_once(operator: MailsShell) -> None:
     held = operator.harness.receive()
     for _ in range(2):
         assert operator.json("release", held[:12]) == [{"mail": held}]
@@ -103,7 +103,7 @@ def test_a_released_mail_is_done_once(operator: Operator) -> None:
     assert [entry.reply.kind for entry in operator.harness.replies(held)] == ["confirm", "answer"]
 
 
-def test_a_dropped_mail_is_never_done(operator: Operator) -> None:
+def test_a_dropped_mail_is_never_done(operator: MailsShell) -> None:
     held = operator.harness.receive()
     assert operator.json("drop", held[:12]) == [{"mail": held}]
     assert operator.ids("--state", "dropped") == [held]
@@ -112,7 +112,7 @@ def test_a_dropped_mail_is_never_done(operator: Operator) -> None:
     assert "is not held" in err
 
 
-def test_a_mail_of_a_stranger_cannot_be_released(operator: Operator) -> None:
+def test_a_mail_of_a_stranger_cannot_be_released(operator: MailsShell) -> None:
     strange = operator.harness.receive(sender="eve@evil.example")
     code, _, err = operator.run("release", strange[:12])
     assert code != 0
@@ -121,7 +121,7 @@ def test_a_mail_of_a_stranger_cannot_be_released(operator: Operator) -> None:
     assert "is not held" in err
 
 
-def test_a_time_that_is_none_is_named(operator: Operator) -> None:
+def test_a_time_that_is_none_is_named(operator: MailsShell) -> None:
     with pytest.raises(SystemExit):
         operator.run("list", "--since", "yesterday")
     assert "is no time" in operator.capsys.readouterr().err
@@ -131,7 +131,7 @@ def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_ou
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_site_harness(tmp_path) as site:
-        operator = Operator(site.harness, tmp_path, capsys)
+        operator = MailsShell(site.harness, tmp_path, capsys)
         job = site.mail("Could you make everything a bit more festive?")
         site.mail("change the homepage title to Spring Sale", "<other@example.com>")
         told = parse(site.harness.replies(job.email_id)[-1].reply.raw)
@@ -149,7 +149,7 @@ def test_a_mail_is_done_once_more_by_command_with_and_without_another_agent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_site_harness(tmp_path) as site:
-        operator = Operator(site.harness, tmp_path, capsys)
+        operator = MailsShell(site.harness, tmp_path, capsys)
         mail = site.mail("Could you make everything a bit more festive?").email_id
         assert operator.json("retry", mail[:12]) == [{"mail": mail}]
         site.harness.engine.run_ready()
@@ -161,7 +161,7 @@ def test_a_mail_is_done_once_more_by_command_with_and_without_another_agent(
         assert project.agent == "builtin"
 
 
-def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) -> None:
+def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: MailsShell) -> None:
     operator.harness.receive(sender="=cmd@evil.example")
     code, out, _ = operator.run("export", "--csv", "--state", "refused")
     head, row = out.splitlines()

@@ -25,7 +25,7 @@ BOB, AMELIA_BOB = "bob@example.com", ProjectUser("amelia", "bob")
 
 
 @dataclass
-class Operator:
+class RemovalShell:
     """Somebody at a shell, beside a house whose site bob may change as well."""
 
     harness: EmbeddedHarness
@@ -57,13 +57,13 @@ class Operator:
 
 
 @pytest.fixture
-def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Operator]:
+def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[RemovalShell]:
     with open_harness(tmp_path / "data") as harness:
         harness.services.directory.add_sender(Sender(BOB, AMELIA_BOB), harness.services.clock.now())
-        yield Operator(harness, tmp_path / "data", capsys)
+        yield RemovalShell(harness, tmp_path / "data", capsys)
 
 
-def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: Operator) -> None:
+def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: RemovalShell) -> None:
     code, out, err = operator.run("--yes", sender="Bob@Example.com")
     assert code == 0, err
     assert f"{BOB} is removed from amelia: mail from there changes nothing of it any more." in out
@@ -73,7 +73,7 @@ def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: Operator) -> N
     assert operator.job(operator.mail(sender=SCOTT)).open, "others go on as before"
 
 
-def test_removing_somebody_twice_is_harmless_and_said(operator: Operator) -> None:
+def test_removing_somebody_twice_is_harmless_and_said(operator: RemovalShell) -> None:
     assert operator.run("--yes")[0] == 0
     code, out, _ = operator.run()
     assert (code, f"{BOB} may not change amelia; nothing was removed." in out) == (0, True)
@@ -81,13 +81,13 @@ def test_removing_somebody_twice_is_harmless_and_said(operator: Operator) -> Non
     assert json.loads(out) == {"project": "amelia", "removed": [], "stopped": 0, "may_change_it": [SCOTT]}
 
 
-def test_nobody_is_removed_without_a_yes(operator: Operator) -> None:
+def test_nobody_is_removed_without_a_yes(operator: RemovalShell) -> None:
     code, _, err = operator.run()
     assert (code, "say --yes" in err) == (2, True)
     assert operator.harness.services.directory.entries(BOB)
 
 
-def test_a_question_comes_first_on_a_terminal(operator: Operator) -> None:
+def test_a_question_comes_first_on_a_terminal(operator: RemovalShell) -> None:
     keyboard, terminal = pty.openpty()
     command = [sys.executable, "-m", "webordinary", "project", "remove", "amelia", "--data", str(operator.data)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -103,18 +103,18 @@ def test_a_question_comes_first_on_a_terminal(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("sender", ["", "bob"])
-def test_an_address_that_is_none_removes_no_site(operator: Operator, sender: str) -> None:
+def test_an_address_that_is_none_removes_no_site(operator: RemovalShell, sender: str) -> None:
     code, _, err = operator.run("--yes", sender=sender)
     assert (code, f"{sender!r} is not a mail address" in err) == (2, True)
     assert operator.harness.services.directory.project("amelia")
 
 
-def test_a_site_that_is_not_there_is_told(operator: Operator) -> None:
+def test_a_site_that_is_not_there_is_told(operator: RemovalShell) -> None:
     code, _, err = operator.run("--yes", site="nobody")
     assert (code, "there is no site 'nobody'" in err) == (1, True)
 
 
-def test_the_last_person_goes_with_words_about_what_stays(operator: Operator) -> None:
+def test_the_last_person_goes_with_words_about_what_stays(operator: RemovalShell) -> None:
     operator.run("--yes")
     code, out, err = operator.run("--yes", sender=SCOTT)
     assert code == 0, err
@@ -123,7 +123,7 @@ def test_the_last_person_goes_with_words_about_what_stays(operator: Operator) ->
     assert operator.harness.services.directory.project("amelia")
 
 
-def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answered(operator: Operator) -> None:
+def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answered(operator: RemovalShell) -> None:
     waiting = operator.mail()
     code, _, err = operator.run("--yes")
     assert code == 1
@@ -138,7 +138,7 @@ def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answe
     assert b"Your address may not change this site any more" in reply.reply.raw
 
 
-def test_the_worker_of_a_running_job_hears_that_it_is_to_end(operator: Operator) -> None:
+def test_the_worker_of_a_running_job_hears_that_it_is_to_end(operator: RemovalShell) -> None:
     running = operator.mail()
     services = operator.harness.services
     services.pool.claims.claim_and_start(AMELIA_BOB, WORKER, services.clock.now())
@@ -148,7 +148,7 @@ def test_the_worker_of_a_running_job_hears_that_it_is_to_end(operator: Operator)
     assert operator.run("--yes")[0] == 1, "until it has ended, that is not forgotten"
 
 
-def test_only_what_they_asked_for_is_stopped_whoever_s_conversation_it_is_in(operator: Operator) -> None:
+def test_only_what_they_asked_for_is_stopped_whoever_s_conversation_it_is_in(operator: RemovalShell) -> None:
     theirs = operator.harness.receive("Change the title to Autumn", "<bobs@example.com>", sender=BOB)
     by_scott_in_bobs = operator.mail(sender=SCOTT, answers="<bobs@example.com>")
     operator.harness.receive("Change the title to Winter", "<scotts@example.com>")
@@ -163,7 +163,7 @@ def test_only_what_they_asked_for_is_stopped_whoever_s_conversation_it_is_in(ope
     assert (code, f"({AMELIA_SCOTT}, {AMELIA_BOB})" in err) == (1, True)
 
 
-def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answer(operator: Operator) -> None:
+def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answer(operator: RemovalShell) -> None:
     services = operator.harness.services
     answering = answering_of(services, lambda: None)
     steps = steps_of(services, answering)
@@ -179,7 +179,7 @@ def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answe
     operator.sees_refused(email_id)
 
 
-def test_somebody_with_two_sites_keeps_the_other_one(operator: Operator) -> None:
+def test_somebody_with_two_sites_keeps_the_other_one(operator: RemovalShell) -> None:
     services = operator.harness.services
     services.directory.add_project(Project("bakery", "elsewhere"), services.clock.now())
     services.directory.add_sender(Sender(BOB, ProjectUser("bakery", "bob")), services.clock.now())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.targets import Checkout
+from tests.attacks.targets import AttackedCheckout
 from tests.harness.sample_project import SampleProject
 from tests.integration.test_foreign_text import Doing
 from tests.integration.test_git_workspace import BRANCH, OriginWithWorkers, changed, commit_by_hand
@@ -258,7 +258,7 @@ def test_one_below_a_path_longer_than_the_system_takes_goes_as_well(tmp_path: Pa
 
 
 def test_a_submodule_in_the_index_and_a_repository_in_its_place_run_nothing(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
+    checkout = AttackedCheckout(tmp_path)
     plant(checkout.path / "sub", tmp_path / "ran")
     checkout.commit()
     assert not (tmp_path / "ran").exists()

@@ -22,7 +22,7 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @dataclass
-class Clock:
+class SettableClock:
     time: datetime = NOON
 
     def now(self) -> datetime:
@@ -33,12 +33,12 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SettableClock:
+    return SettableClock()
 
 
 @pytest.fixture
-def harness(tmp_path: Path, clock: Clock) -> Iterator[EmbeddedHarness]:
+def harness(tmp_path: Path, clock: SettableClock) -> Iterator[EmbeddedHarness]:
     with open_harness(tmp_path / "data", hourly_mails=2) as harness:
         harness.services.clock = clock  # type: ignore[assignment]
         yield EmbeddedHarness(harness.services, background.engine(harness.services, lambda: None))
@@ -71,7 +71,7 @@ def test_mails_beyond_the_hourly_limit_are_not_done_and_their_sender_is_told_onc
     assert not any(harness.replies(email_id) for email_id in surplus)
 
 
-def test_the_next_hour_begins_anew(harness: EmbeddedHarness, clock: Clock) -> None:
+def test_the_next_hour_begins_anew(harness: EmbeddedHarness, clock: SettableClock) -> None:
     for _ in range(4):
         harness.receive()
     clock.time += timedelta(hours=1)

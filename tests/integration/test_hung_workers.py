@@ -38,7 +38,7 @@ def test_a_loop_that_waits_for_a_long_poll_does_not_count_as_hung_however_short_
     assert silence_allowed(lease_seconds=8.0, interrupt_grace_seconds=1.0) > 2 * Config().aws_poll_seconds
 
 
-class Watched:
+class SupervisedWorker:
     """A supervised worker, seen through its lock file."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,14 +72,14 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    watched = Watched(tmp_path)
+def watched(tmp_path: Path) -> Iterator[SupervisedWorker]:
+    watched = SupervisedWorker(tmp_path)
     watched.supervisor.start()
     yield watched
     watched.close()
 
 
-def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: Watched) -> None:
+def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: SupervisedWorker) -> None:
     pid = watched.next_start()
     watched.look_for(SILENCE_SECONDS + 2 * LOOK_SECONDS)
     assert {watched.said.get(timeout=60) for _ in range(2)} == {  # two threads tell, each at its own pace
@@ -91,7 +91,7 @@ def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: Wa
     assert (event.kind, event.worker) == ("WorkerHung", f"container-{pid}")
 
 
-def test_a_worker_whose_loop_goes_round_is_left_alone(watched: Watched) -> None:
+def test_a_worker_whose_loop_goes_round_is_left_alone(watched: SupervisedWorker) -> None:
     pid = watched.next_start()
     for _ in range(5):
         watched.look_for(SILENCE_SECONDS - 2 * LOOK_SECONDS)
@@ -100,7 +100,7 @@ def test_a_worker_whose_loop_goes_round_is_left_alone(watched: Watched) -> None:
     assert watched.supervisor.pids() == {"worker 1": pid}
 
 
-def test_a_machine_that_slept_ends_nobody(watched: Watched) -> None:
+def test_a_machine_that_slept_ends_nobody(watched: SupervisedWorker) -> None:
     pid = watched.next_start()
     watched.look_for(LOOK_SECONDS)
     watched.now += 8 * 3600.0

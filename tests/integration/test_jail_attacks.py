@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.targets import ATTACKS, SECRET, Attack, AttackTargets, Checkout, house, working_jail
+from tests.attacks.targets import ATTACKS, SECRET, Attack, AttackedCheckout, AttackTargets, house, working_jail
 from tests.fakes.cancel_token import FakeCancelToken
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
@@ -31,8 +31,8 @@ def jail(tmp_path: Path) -> BubblewrapSandbox:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
+def checkout(tmp_path: Path) -> AttackedCheckout:
+    return AttackedCheckout(tmp_path)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
@@ -40,7 +40,7 @@ def test_an_attack_through_the_command_agent_fails(
     attack: Attack,
     defended: AttackTargets,
     jail: BubblewrapSandbox,
-    checkout: Checkout,
+    checkout: AttackedCheckout,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     workspace = checkout.path

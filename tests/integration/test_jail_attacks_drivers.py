@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.targets import ATTACKS, SECRET, SMALL, Attack, AttackTargets, Checkout, house, working_jail
+from tests.attacks.targets import ATTACKS, SECRET, SMALL, Attack, AttackedCheckout, AttackTargets, house, working_jail
 from tests.extras import needs_extra
 from tests.fakes.cancel_token import FakeCancelToken
 from tests.integration.claude_site import KEY, ends
@@ -41,18 +41,18 @@ def defended(monkeypatch: pytest.MonkeyPatch) -> Iterator[AttackTargets]:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
+def checkout(tmp_path: Path) -> AttackedCheckout:
+    return AttackedCheckout(tmp_path)
 
 
 @pytest.fixture
-def task(checkout: Checkout, defended: AttackTargets) -> AgentTask:
+def task(checkout: AttackedCheckout, defended: AttackTargets) -> AgentTask:
     defended.arm(checkout.path)
     limits = AgentLimits(seconds=150)
     return AgentTask("please", checkout.path, limits=limits, project_id="amelia", thread_id="a" * 16)
 
 
-def check(attack: Attack, defended: AttackTargets, checkout: Checkout) -> None:
+def check(attack: Attack, defended: AttackTargets, checkout: AttackedCheckout) -> None:
     defended.check(attack, checkout.path)
     if attack.name == "surviving_daemon":
         with (checkout.path / "alive").open() as lock:
@@ -63,7 +63,7 @@ def check(attack: Attack, defended: AttackTargets, checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_an_acp_agent_fails(
-    attack: Attack, defended: AttackTargets, checkout: Checkout, task: AgentTask, tmp_path: Path
+    attack: Attack, defended: AttackTargets, checkout: AttackedCheckout, task: AgentTask, tmp_path: Path
 ) -> None:
     homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     settings = AcpSettings(defended.argv(attack), sandboxed=True)
@@ -75,7 +75,7 @@ def test_an_attack_through_an_acp_agent_fails(
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_claude_code_fails(
-    attack: Attack, defended: AttackTargets, checkout: Checkout, task: AgentTask, tmp_path: Path
+    attack: Attack, defended: AttackTargets, checkout: AttackedCheckout, task: AgentTask, tmp_path: Path
 ) -> None:
     homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 60_000})

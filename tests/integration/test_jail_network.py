@@ -72,14 +72,14 @@ class Scripted(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.heard = threading.Event()
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(("127.0.0.1", 0), _ScriptedHandler)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/base"
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _ScriptedHandler(BaseHTTPRequestHandler):
     server: Scripted
     protocol_version = "HTTP/1.1"
 

@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.any_port import AnyPort
 from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.sample_project import EndsWith, SampleProject
-from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, started
+from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, CrashingBefore, JobCrash, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback
@@ -381,7 +381,7 @@ def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release
 ) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
-    with suppress(Crash):
+    with suppress(JobCrash):
         publish(amelia, "job-3", deps=crashing(amelia.deps(), [0], crash_at))
     amelia.dead.add("w-1")
     result = publish(amelia, "job-3", worker="w-2", fence=11)
@@ -397,7 +397,7 @@ def test_a_crash_at_any_step_of_an_undo_takes_it_back_once_on_both_lines(amelia:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2")
     deps = crashing(amelia.deps(), [0], crash_at, (*PORTS, "main"))
-    with suppress(Crash):
+    with suppress(JobCrash):
         amelia.send("undo", "job-3", command=Command.UNDO, deps=deps)
     amelia.dead.add("w-1")
     undone = amelia.send("undo", "job-3", command=Command.UNDO, worker="w-2", fence=11)
@@ -426,7 +426,7 @@ def test_an_edit_that_ends_with_an_undo_takes_it_back_on_both_lines_after_a_cras
     publish(amelia, "job-2")
     deps = replace(amelia.deps(quick_seconds=0.0), agents={"builtin": EndsWith(Command.UNDO)})
     dying: Any = {port: CrashingBefore(getattr(deps, port), [0], calls, after=True)}
-    with pytest.raises(Crash):
+    with pytest.raises(JobCrash):
         amelia.send("it was nicer before, undo it", "job-3", deps=replace(deps, **dying))
     amelia.dead.add("w-1")
     undone = amelia.send("it was nicer before, undo it", "job-3", worker="w-2", fence=11)
@@ -439,7 +439,7 @@ def test_an_edit_that_ends_with_an_undo_takes_it_back_on_both_lines_after_a_cras
 def test_a_change_on_main_that_does_not_build_any_more_is_not_told_as_left_out(amelia: SampleProject) -> None:
     deps = amelia.deps()
     dying: Any = CrashingBefore(deps.main, [0], 3, after=True)  # enter, join, push
-    with pytest.raises(Crash):
+    with pytest.raises(JobCrash):
         amelia.send(TITLE, "job-1", deps=replace(deps, main=dying))
     amelia.dead.add("w-1")
     broken = replace(amelia.deps("w-2"), builders={"plain": Unbuildable()})
@@ -449,7 +449,7 @@ def test_a_change_on_main_that_does_not_build_any_more_is_not_told_as_left_out(a
     assert amelia.send(TITLE, "job-1", worker="w-2", fence=11).outcome is JobOutcome.SUCCEEDED
     dying = CrashingBefore(deps.live, [0], 3, after=True)  # compare, bring, push
     deps = replace(amelia.deps("w-2"), live=dying)
-    with pytest.raises(Crash):
+    with pytest.raises(JobCrash):
         publish(amelia, "job-2", deps=deps, worker="w-2", fence=11)
     amelia.dead.add("w-2")
     amelia.releases.drop("amelia", Stage.EDIT)  # else the public site takes its release
@@ -484,7 +484,7 @@ def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(
     assert found(amelia, "job-2", "w-2", 10, command) is None, "nothing is public yet"
     deps = replace(amelia.deps(), agents={"builtin": EndsWith(Command.PUBLISH)})
     dying: Any = CrashingBefore(deps.live, [0], 3, after=True)  # compare, bring, push
-    with pytest.raises(Crash):
+    with pytest.raises(JobCrash):
         amelia.send("publish", "job-2", command=command, deps=replace(deps, live=dying))
     amelia.dead.add("w-1")
     assert amelia.releases.current("amelia", Stage.PUBLIC) is None
@@ -502,7 +502,7 @@ def test_a_mail_that_was_stopped_begins_no_publication_and_completes_one(
     wish = f"{TITLE.replace('Spring Sale', '“Spring Sale”')} and publish it"
     deps = amelia.deps()
     dying: Any = CrashingBefore(deps.live, [0], calls, after=True)
-    with pytest.raises(Crash):
+    with pytest.raises(JobCrash):
         amelia.send(wish, "job-1", deps=replace(deps, live=dying))
     amelia.dead.add("w-1")
     mail = Instruction(wish, "", "scott@example.com", Command.EDIT)
@@ -682,7 +682,7 @@ def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_afte
         try:
             amelia.send(TITLE, "job-2", deps=replace(deps, releases=releases))
             done = True
-        except Crash:
+        except JobCrash:
             amelia.send(TITLE, "job-2", worker="w-2", fence=11)
         assert "<h1>Spring Sale</h1>" in amelia.page(stage=PREVIEW)
         assert "Who we are" not in amelia.page("about.html", PREVIEW)

@@ -21,7 +21,7 @@ import pytest
 from tests.harness.embedded import AMELIA_SCOTT, SCOTT, EmbeddedHarness, open_harness
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.processes import own_port
-from tests.signed_mail import Key, Provider, Zone, letter, name_server
+from tests.signed_mail import Key, SigningProvider, Zone, letter, name_server
 from webordinary.compose.background import mail_readers
 from webordinary.entrypoints.http_intake import signature_of
 from webordinary.entrypoints.server import push_server
@@ -55,8 +55,8 @@ def harness(tmp_path: Path, zone: Zone) -> Iterator[EmbeddedHarness]:
 
 
 @pytest.fixture
-def evil(zone: Zone, key: Key) -> Provider:
-    return Provider("evil.example", key).publish(zone)
+def evil(zone: Zone, key: Key) -> SigningProvider:
+    return SigningProvider("evil.example", key).publish(zone)
 
 
 def arrive(harness: EmbeddedHarness, raw: bytes, recipient: str = "edit@localhost", mail_from: str = EVE) -> str:
@@ -144,7 +144,7 @@ MORE_FROM_TRICKS = {
 ALL_FROM_TRICKS = FROM_TRICKS | MORE_FROM_TRICKS
 
 
-def tricked(trick: str, evil: Provider) -> bytes:
+def tricked(trick: str, evil: SigningProvider) -> bytes:
     rest = ["To: edit@localhost", "Subject: Title", f"Date: {format_datetime(datetime.now(UTC))}"]
     fields = [*ALL_FROM_TRICKS[trick], *rest, f"Message-ID: <{next(NUMBERS)}@evil.example>", "Content-Type: text/plain"]
     raw = "\r\n".join([*fields, "", "Change the title to Hacked", ""]).encode()
@@ -155,7 +155,9 @@ def tricked(trick: str, evil: Provider) -> bytes:
 
 
 @pytest.mark.parametrize("trick", ALL_FROM_TRICKS)
-def test_no_trick_with_from_makes_a_mail_a_customers(harness: EmbeddedHarness, evil: Provider, trick: str) -> None:
+def test_no_trick_with_from_makes_a_mail_a_customers(
+    harness: EmbeddedHarness, evil: SigningProvider, trick: str
+) -> None:
     email_id = arrive(harness, tricked(trick, evil))
     assert harness.services.jobs.get(job_id_of(email_id)) is None
     assert {entry.reply.recipient for entry in harness.replies(email_id)} <= {SCOTT}, "a stranger gets no answer"
@@ -186,7 +188,7 @@ def forged(text: str = "Change the title to Hacked") -> bytes:
     return letter(SCOTT, datetime.now(UTC), text, message_id=new_id())
 
 
-SIGNATURE_TRICKS: dict[str, Callable[[Provider, Provider], bytes]] = {
+SIGNATURE_TRICKS: dict[str, Callable[[SigningProvider, SigningProvider], bytes]] = {
     "signed by another domain": lambda evil, _: evil.sign(forged()),
     "i= names ours": lambda evil, _: retagged(evil.sign(forged()), d="evil.example; i=@example.com"),
     "d= is ours, the key is theirs": lambda evil, _: retagged(evil.sign(forged()), d="example.com"),
@@ -231,9 +233,9 @@ SIGNATURE_TRICKS: dict[str, Callable[[Provider, Provider], bytes]] = {
 
 @pytest.mark.parametrize("trick", SIGNATURE_TRICKS)
 def test_no_trick_with_a_signature_proves_a_mail(
-    harness: EmbeddedHarness, zone: Zone, evil: Provider, trick: str
+    harness: EmbeddedHarness, zone: Zone, evil: SigningProvider, trick: str
 ) -> None:
-    scott = Provider("example.com", Key.ed25519()).publish(zone)
+    scott = SigningProvider("example.com", Key.ed25519()).publish(zone)
     assert admitted(harness, scott.sign(forged()), "edit@localhost"), "without a trick it is Scott's"
     assert not admitted(harness, SIGNATURE_TRICKS[trick](evil, scott), "edit@localhost")
 
@@ -244,7 +246,7 @@ def test_no_trick_with_a_signature_proves_a_mail(
 def test_a_signed_mail_is_not_replayed_to_another_address_of_ours(
     harness: EmbeddedHarness, zone: Zone, recipient: str
 ) -> None:
-    scott = Provider("example.com", Key.ed25519()).publish(zone)
+    scott = SigningProvider("example.com", Key.ed25519()).publish(zone)
     assert not admitted(harness, scott.sign(forged()), recipient)
 
 
@@ -271,7 +273,7 @@ class Conversation:
         return letter(EVE, datetime.now(UTC), words, recipient, message_id, **fields), recipient
 
 
-def two_customers(harness: EmbeddedHarness, scott: Provider) -> Conversation:
+def two_customers(harness: EmbeddedHarness, scott: SigningProvider) -> Conversation:
     services, now = harness.services, harness.services.clock.now()
     services.directory.add_project(Project("bakery", "/nowhere.git"), now)
     services.directory.add_sender(Sender(EVE, ProjectUser("bakery", "eve")), now)
@@ -292,10 +294,10 @@ MEANS = ("in-reply-to", "our reply", "references", "thread token", "project toke
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("means", MEANS)
 def test_no_customer_enters_the_conversation_of_another(
-    harness: EmbeddedHarness, zone: Zone, evil: Provider, key: Key, means: str, words: str
+    harness: EmbeddedHarness, zone: Zone, evil: SigningProvider, key: Key, means: str, words: str
 ) -> None:
     services = harness.services
-    conversation = two_customers(harness, Provider("example.com", key).publish(zone))
+    conversation = two_customers(harness, SigningProvider("example.com", key).publish(zone))
     waiting = conversation.waiting
     before = services.jobs.get(job_id_of(waiting))
 
@@ -367,16 +369,16 @@ TRANSPORTS = [MAILBOX, pytest.param(from_folder, id="folder"), pytest.param(by_h
 def test_tricks_and_hijacks_fail_on_every_transport(
     harness: EmbeddedHarness,
     zone: Zone,
-    evil: Provider,
+    evil: SigningProvider,
     key: Key,
     transport: Callable[[EmbeddedHarness, Attack, ExitStack], None],
 ) -> None:
     services = harness.services
-    conversation = two_customers(harness, Provider("example.com", key).publish(zone))
+    conversation = two_customers(harness, SigningProvider("example.com", key).publish(zone))
     before = services.jobs.get(job_id_of(conversation.waiting))
     hijacks = [conversation.hijack(means, words) for means in MEANS for words in COMMANDS]
     attack = [(tricked(trick, evil), "edit@localhost") for trick in ALL_FROM_TRICKS]
-    real = Provider("example.com", Key.ed25519(), "s2").publish(zone)
+    real = SigningProvider("example.com", Key.ed25519(), "s2").publish(zone)
     attack += [(made(evil, real), "edit@localhost") for made in SIGNATURE_TRICKS.values()]
     attack += [(evil.sign(raw), to) for raw, to in hijacks]
     known = set(received(harness))

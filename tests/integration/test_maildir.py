@@ -228,7 +228,7 @@ def test_a_key_that_cannot_be_used_holds_replies_back(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-class Remote:
+class MailServer:
     """Somebody's mail server, which takes or refuses."""
 
     def __init__(self) -> None:
@@ -243,12 +243,12 @@ class Remote:
 
 
 @pytest.fixture
-def remote() -> Remote:
-    return Remote()
+def remote() -> MailServer:
+    return MailServer()
 
 
 @pytest.fixture
-def relay(remote: Remote) -> Iterator[RelayTransport]:
+def relay(remote: MailServer) -> Iterator[RelayTransport]:
     settings = SmtpSettings(Mailbox.parse("scott@example.com"), port=0)
     server = SmtpServer(settings, remote.accept, lambda _: None, lambda: NOON)
     server.start()
@@ -256,18 +256,18 @@ def relay(remote: Remote) -> Iterator[RelayTransport]:
     server.stop()
 
 
-def test_a_relay_takes_the_reply_as_it_is(remote: Remote, relay: RelayTransport) -> None:
+def test_a_relay_takes_the_reply_as_it_is(remote: MailServer, relay: RelayTransport) -> None:
     relay.send(REPLY)
     assert remote.taken == [RAW]
 
 
-def test_a_relay_that_is_busy_is_tried_again(remote: Remote, relay: RelayTransport) -> None:
+def test_a_relay_that_is_busy_is_tried_again(remote: MailServer, relay: RelayTransport) -> None:
     remote.problem = Transient("full")
     with pytest.raises(Transient, match="452"):
         relay.send(REPLY)
 
 
-def test_a_reply_that_the_relay_refuses_is_given_up(remote: Remote, relay: RelayTransport) -> None:
+def test_a_reply_that_the_relay_refuses_is_given_up(remote: MailServer, relay: RelayTransport) -> None:
     remote.problem = Permanent("spam")
     with pytest.raises(Permanent, match="554"):
         relay.send(REPLY)

@@ -40,7 +40,7 @@ CLIENT, SECRET = "console", "a secret of the client"
 
 
 @dataclass
-class Provider:
+class OidcTestProvider:
     """A small provider: codes once, PKCE checked, tokens as a test wants them."""
 
     issuer: str = ""
@@ -87,7 +87,7 @@ class Provider:
 
 
 @contextmanager
-def serving(provider: Provider) -> Iterator[None]:
+def serving(provider: OidcTestProvider) -> Iterator[None]:
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     provider.issuer = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -100,11 +100,11 @@ def serving(provider: Provider) -> Iterator[None]:
 
 
 @dataclass
-class Console:
+class OidcConsole:
     """The console with olga as a user, and a provider beside it."""
 
     page: TestClient
-    provider: Provider
+    provider: OidcTestProvider
     access: Access
     oidc: OidcProvider
 
@@ -124,8 +124,8 @@ def settings_of(issuer: str, claim: str = "email") -> OidcSettings:
 
 
 @pytest.fixture
-def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]:
-    world, provider = DashboardTables(tmp_path), Provider()
+def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OidcConsole]:
+    world, provider = DashboardTables(tmp_path), OidcTestProvider()
     stores = SqliteConsoleUsers(world.database), SqliteConsoleSecrets(world.database), SqliteActionLog(world.database)
     access = Access(*stores, lambda: NOON, time.monotonic, always=True)
     access.users.put(ConsoleUser("olga@example.com", Role.OPERATOR, NOON), "")
@@ -136,11 +136,13 @@ def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]
         waiting = OidcProvider(settings)
         dashboard = world.dashboard(public_url=URL, access=access, oidc=waiting)
         with TestClient(create_app(dashboard), base_url=URL, follow_redirects=False) as page:
-            yield Console(page, provider, access, waiting)
+            yield OidcConsole(page, provider, access, waiting)
     world.database.close()
 
 
-def test_a_user_whom_the_provider_proves_is_signed_in_and_led_to_the_page_that_was_asked_for(console: Console) -> None:
+def test_a_user_whom_the_provider_proves_is_signed_in_and_led_to_the_page_that_was_asked_for(
+    console: OidcConsole,
+) -> None:
     assert "/login/oidc?next=" in console.page.get("/login").text
     answer = console.page.get(console.back(console.begin()))
     assert (answer.status_code, answer.headers["location"]) == (303, "/sites")
@@ -148,7 +150,7 @@ def test_a_user_whom_the_provider_proves_is_signed_in_and_led_to_the_page_that_w
     assert console.access.log.latest(1)[0].action == "signed in by OpenID Connect"
 
 
-def test_a_proven_user_who_was_not_added_is_told_so_and_stays_outside(console: Console) -> None:
+def test_a_proven_user_who_was_not_added_is_told_so_and_stays_outside(console: OidcConsole) -> None:
     console.provider.claims = {"email": "mallory@example.com"}
     answer = console.page.get(console.back(console.begin()))
     assert answer.status_code == 401
@@ -173,21 +175,21 @@ def test_a_proven_user_who_was_not_added_is_told_so_and_stays_outside(console: C
     ids=str,
 )
 def test_a_token_that_does_not_prove_a_user_to_this_console_signs_nobody_in(
-    console: Console, claims: dict[str, Any]
+    console: OidcConsole, claims: dict[str, Any]
 ) -> None:
     console.provider.claims = claims
     assert console.page.get(console.back(console.begin())).status_code == 401
     assert console.page.get("/").status_code == 401
 
 
-def test_a_token_signed_with_another_key_or_with_the_secret_of_the_client_signs_nobody_in(console: Console) -> None:
+def test_a_token_signed_with_another_key_or_with_the_secret_of_the_client_signs_nobody_in(console: OidcConsole) -> None:
     console.provider.signed_with = RSAKey.generate_key(2048, parameters={"kid": "one"})
     assert console.page.get(console.back(console.begin())).status_code == 401
     console.provider.signed_with, console.provider.algorithm = OctKey.import_key(SECRET), "HS256"
     assert console.page.get(console.back(console.begin())).status_code == 401
 
 
-def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(console: Console) -> None:
+def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(console: OidcConsole) -> None:
     attackers = console.back(console.begin())
     console.page.cookies.clear()
     assert console.page.get(attackers).status_code == 401, "the victim's browser has no sign-in under way"
@@ -195,7 +197,7 @@ def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(console: Co
     assert console.page.get(attackers).status_code == 401, "the state is another one"
 
 
-def test_an_answer_counts_once(console: Console) -> None:
+def test_an_answer_counts_once(console: OidcConsole) -> None:
     address = console.begin()
     back, cookies = console.back(address), dict(console.page.cookies)
     assert console.page.get(back).status_code == 303
@@ -204,28 +206,28 @@ def test_an_answer_counts_once(console: Console) -> None:
     assert console.page.get(back).status_code == 401
 
 
-def test_a_provider_that_is_out_of_reach_or_says_another_name_is_told_in_words(console: Console) -> None:
+def test_a_provider_that_is_out_of_reach_or_says_another_name_is_told_in_words(console: OidcConsole) -> None:
     console.provider.issuer = "https://another.example"
     answer = console.page.get("/login/oidc")
     assert answer.status_code == 502
     assert "is not one of http://127.0.0.1" in answer.text
 
 
-def test_a_sign_in_leads_to_no_other_host(console: Console) -> None:
+def test_a_sign_in_leads_to_no_other_host(console: OidcConsole) -> None:
     address = console.page.get("/login/oidc?next=//evil.example/x").headers["location"]
     assert console.page.get(console.back(address)).headers["location"] == "/"
 
 
 @pytest.mark.parametrize("console", ["sub"], indirect=True)
 @pytest.mark.parametrize(("sub", "status"), [("olga-1", 303), ("Olga-1", 401), ("olga 1", 401)])
-def test_an_id_of_an_account_counts_only_as_it_is(console: Console, sub: str, status: int) -> None:
+def test_an_id_of_an_account_counts_only_as_it_is(console: OidcConsole, sub: str, status: int) -> None:
     console.access.users.put(ConsoleUser("olga-1", Role.OPERATOR, NOON), "")
     console.provider.claims = {"sub": sub}
     assert console.page.get(console.back(console.begin())).status_code == status
 
 
 def test_a_document_of_the_provider_is_read_within_bounds_of_size_and_time(
-    console: Console, monkeypatch: pytest.MonkeyPatch
+    console: OidcConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console.provider.keys = lambda: JSONResponse({"keys": "x" * 600_000})
     answer = console.page.get(console.back(console.begin()))
@@ -245,13 +247,13 @@ def test_a_document_of_the_provider_is_read_within_bounds_of_size_and_time(
     assert (answer.status_code, "cannot be reached" in answer.text) == (502, True)
 
 
-def test_a_provider_that_is_down_is_told_as_an_outage_on_the_way_there_and_back(console: Console) -> None:
+def test_a_provider_that_is_down_is_told_as_an_outage_on_the_way_there_and_back(console: OidcConsole) -> None:
     console.provider.keys = lambda: Response(status_code=503)
     answer = console.page.get(console.back(console.begin()))
     assert (answer.status_code, "fault of its own" in answer.text) == (502, True)
 
 
-def test_a_provider_that_never_answers_holds_no_page_up(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_never_answers_holds_no_page_up(console: OidcConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oidc, "TIMEOUT_SECONDS", 300)
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(9) as browsers:
         monkeypatch.setattr(console.oidc, "_settings", settings_of(f"http://127.0.0.1:{silent.getsockname()[1]}"))
@@ -266,7 +268,7 @@ def test_a_provider_that_never_answers_holds_no_page_up(console: Console, monkey
 
 
 def test_many_begun_sign_ins_of_one_network_end_no_sign_in_of_another(
-    console: Console, monkeypatch: pytest.MonkeyPatch
+    console: OidcConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "MOST_STARTED", 30)
     back = console.back(console.begin())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.signed_mail import Key, Provider, Zone, letter, name_server
+from tests.signed_mail import Key, SigningProvider, Zone, letter, name_server
 from webordinary.adapters.files.parser import ParserLimits, ProcessVerifier
 from webordinary.adapters.resolver import DnsResolver
 from webordinary.mail.dmarc import DnsFailed
@@ -46,12 +46,12 @@ def verifier() -> Iterator[ProcessVerifier]:
 
 
 @pytest.fixture(scope="module")
-def provider() -> Provider:
-    return Provider("example.com", Key.ed25519()).publish(Zone())
+def provider() -> SigningProvider:
+    return SigningProvider("example.com", Key.ed25519()).publish(Zone())
 
 
 def test_a_process_verifies_the_signatures_that_it_is_given_keys_for(
-    verifier: ProcessVerifier, provider: Provider
+    verifier: ProcessVerifier, provider: SigningProvider
 ) -> None:
     raw = provider.sign(provider.sign(letter(SCOTT, NOW)))
     record = provider.key.record
@@ -69,12 +69,14 @@ def test_a_mail_that_the_library_stumbles_over_has_no_valid_signature(verifier: 
     assert verifier.verified(raw, {0: b"v=DKIM1; p="}) == frozenset()
 
 
-def test_a_mail_of_forty_megabytes_is_verified_within_the_limits(verifier: ProcessVerifier, provider: Provider) -> None:
+def test_a_mail_of_forty_megabytes_is_verified_within_the_limits(
+    verifier: ProcessVerifier, provider: SigningProvider
+) -> None:
     raw = provider.sign(letter(SCOTT, NOW, "\r\n".join(["x" * 76] * 510_000)))
     assert verifier.verified(raw, {0: provider.key.record}) == {0}
 
 
-def test_a_mail_that_takes_too_long_has_no_valid_signature_and_the_next_one_is_read(provider: Provider) -> None:
+def test_a_mail_that_takes_too_long_has_no_valid_signature_and_the_next_one_is_read(provider: SigningProvider) -> None:
     short = ProcessVerifier(ParserLimits(cpu_seconds=0.3, small_processes=1))
     try:
         slow = provider.sign(letter(SCOTT, NOW, " \r\n" * 4_000_000 + "end"))

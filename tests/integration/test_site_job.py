@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.cancel_token import FakeCancelToken
 from tests.harness.sample_project import EndsWith, SampleProject
-from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, THREAD, ZOE, Crash, CrashingBefore, started
+from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, THREAD, ZOE, CrashingBefore, JobCrash, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.adapters.files.system import SystemClock
@@ -186,7 +186,7 @@ def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
         name: CrashingBefore(getattr(deps, name), count, crash_at)
         for name in ("workspaces", "main", "leases", "releases")
     }
-    with suppress(Crash):
+    with suppress(JobCrash):
         amelia.send(TITLE, "job-1", deps=replace(deps, **crashing))
     amelia.dead.add("w-1")
     settled = amelia.send(TITLE, "job-1", worker="w-2", fence=11)
@@ -212,7 +212,7 @@ def test_all_steps_are_crashed_by_the_test_above(amelia: SampleProject) -> None:
 def test_an_agent_that_took_long_is_not_asked_again(amelia: SampleProject) -> None:
     count = [0]
     deps = amelia.deps(quick_seconds=0)
-    with suppress(Crash):  # commit is the second call, take the third, enter the fourth
+    with suppress(JobCrash):  # commit is the second call, take the third, enter the fourth
         amelia.send(TITLE, "job-1", deps=replace(deps, main=CrashingBefore(deps.main, count, 1, after=True)))
     amelia.dead.add("w-1")
     amelia.heard.clear()

@@ -33,7 +33,7 @@ FLOODS = {
 
 
 @dataclass
-class Intake:
+class IntakeProcess:
     process: subprocess.Popen[str]
     port: int
 
@@ -45,12 +45,12 @@ class Intake:
 
 
 @pytest.fixture
-def intake(tmp_path: Path) -> Iterator[Intake]:
+def intake(tmp_path: Path) -> Iterator[IntakeProcess]:
     command = [sys.executable, "-m", "tests.integration.smtp_program", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdin
-        yield Intake(process, int(process.stdout.readline()))
+        yield IntakeProcess(process, int(process.stdout.readline()))
         process.stdin.close()
         process.wait(60)
 
@@ -81,7 +81,7 @@ def send_without_end(sock: socket.socket) -> None:
 
 @pytest.mark.timeout(300)
 def test_32_connections_that_send_40_mb_each_take_at_most_400_mb_and_another_customer_is_served(
-    intake: Intake,
+    intake: IntakeProcess,
 ) -> None:
     before, sent, go_on = intake.memory_mb("VmRSS"), threading.Semaphore(0), threading.Event()
     blocks = [list(FLOODS.values())[n % len(FLOODS)] for n in range(CONNECTIONS)]
@@ -102,7 +102,7 @@ def test_32_connections_that_send_40_mb_each_take_at_most_400_mb_and_another_cus
 
 
 @pytest.mark.timeout(120)
-def test_a_mail_of_38_mb_of_empty_lines_is_refused_without_its_memory(intake: Intake) -> None:
+def test_a_mail_of_38_mb_of_empty_lines_is_refused_without_its_memory(intake: IntakeProcess) -> None:
     before = intake.memory_mb("VmRSS")
     with data_phase(intake.port) as sock:
         for _ in range(38):
@@ -115,7 +115,7 @@ def test_a_mail_of_38_mb_of_empty_lines_is_refused_without_its_memory(intake: In
 
 
 @pytest.mark.timeout(120)
-def test_clients_that_hang_up_while_their_mail_is_stored_leave_no_memory_behind(intake: Intake) -> None:
+def test_clients_that_hang_up_while_their_mail_is_stored_leave_no_memory_behind(intake: IntakeProcess) -> None:
     before = intake.memory_mb("VmRSS")
     for _ in range(8):
         with data_phase(intake.port) as sock:

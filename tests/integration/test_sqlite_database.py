@@ -100,7 +100,7 @@ def test_a_database_in_memory_has_the_schema_of_a_file(db: Database) -> None:
     assert schema(MemoryDatabase()) == schema(db)
 
 
-class FullDisk:
+class FullDiskHook:
     """A commit hook that fails as SQLite does on a full disk."""
 
     def before_commit(self, conn: sqlite3.Connection) -> None:
@@ -115,7 +115,7 @@ class FullDisk:
 
 @both
 def test_a_commit_that_fails_leaves_nothing(db: Database) -> None:
-    db.set_commit_hook(FullDisk())
+    db.set_commit_hook(FullDiskHook())
     with pytest.raises(Transient, match="free disk space"), db.write() as conn:
         conn.execute(ADD, ("a",))
     assert letters(db) == 0
@@ -143,7 +143,7 @@ def test_the_threads_of_a_process_take_turns(db: Database) -> None:
     assert letters(db) == 160
 
 
-class Crowd:
+class ConcurrentWriters:
     """Threads that all want to write while the first of them is still at it, so that they share a transaction."""
 
     def __init__(self, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,31 +196,31 @@ def adding(name: str) -> Change:
 
 
 @pytest.fixture
-def crowd(db: Database, monkeypatch: pytest.MonkeyPatch) -> Crowd:
-    return Crowd(db, monkeypatch)
+def crowd(db: Database, monkeypatch: pytest.MonkeyPatch) -> ConcurrentWriters:
+    return ConcurrentWriters(db, monkeypatch)
 
 
-def test_threads_that_wait_for_the_disk_share_one_commit(db: Database, crowd: Crowd) -> None:
+def test_threads_that_wait_for_the_disk_share_one_commit(db: Database, crowd: ConcurrentWriters) -> None:
     before = commits(db)
     crowd.write(adding("a"), adding("b"), adding("c"), adding("d"))
     assert (letters(db), commits(db) - before) == (4, 1)
     assert set(crowd.ends.values()) == {None}
 
 
-def test_one_that_fails_takes_only_its_own_changes_back(db: Database, crowd: Crowd) -> None:
+def test_one_that_fails_takes_only_its_own_changes_back(db: Database, crowd: ConcurrentWriters) -> None:
     crowd.write(adding("a"), lambda conn: conn.executemany(ADD, [("b",), ("a",)]), adding("c"))
     assert letters(db) == 2
     assert isinstance(crowd.ends["1"], sqlite3.IntegrityError)
     assert crowd.ends["0"] is crowd.ends["2"] is None
 
 
-def test_a_first_that_fails_does_not_hurt_those_behind_it(db: Database, crowd: Crowd) -> None:
+def test_a_first_that_fails_does_not_hurt_those_behind_it(db: Database, crowd: ConcurrentWriters) -> None:
     crowd.write(lambda conn: conn.execute("nonsense"), adding("b"), adding("c"))
     assert letters(db) == 2
     assert isinstance(crowd.ends["0"], sqlite3.OperationalError)
 
 
-def test_when_the_shared_commit_fails_nobody_believes_that_it_happened(db: Database, crowd: Crowd) -> None:
+def test_when_the_shared_commit_fails_nobody_believes_that_it_happened(db: Database, crowd: ConcurrentWriters) -> None:
     crowd.write(adding("a"), adding("b"), fail_at_the_commit)
     assert letters(db) == 0
     assert sorted(type(end).__name__ for end in crowd.ends.values()) == ["IntegrityError", "Transient", "Transient"]

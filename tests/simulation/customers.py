@@ -22,7 +22,7 @@ RETRIES = Backoff(10.0, cap=3600.0)
 _PHOTO = picture("PNG", (8, 6))
 
 
-class Customers:
+class SimulatedCustomers:
     """`accepted` holds the mails that were promised an answer, by their email_id."""
 
     def __init__(self, world: SimulationHarness) -> None:

@@ -40,7 +40,7 @@ MAILBOX = Mailbox.parse("edit@localhost")
 
 
 @dataclass
-class Sent:
+class DeliveredReplies:
     """Replies as the customers' mail servers hold them; the same Message-ID is filed once."""
 
     replies: dict[str, Reply] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Durable:
     is_dead: Callable[[str], bool]
     state: PoolRecords = field(default_factory=PoolRecords)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
-    sent: Sent = field(default_factory=Sent)
+    sent: DeliveredReplies = field(default_factory=DeliveredReplies)
     ledger: Ledger = field(default_factory=NoLedger)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
     origins: dict[str, MemoryOrigin] = field(default_factory=dict)

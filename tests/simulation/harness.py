@@ -11,17 +11,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from tests.fakes.repositories import MemoryRepository
-from tests.simulation.customers import Customers
+from tests.simulation.customers import SimulatedCustomers
 from tests.simulation.durable import Durable
 from tests.simulation.events import TracedEvents
 from tests.simulation.faults import CommitFaults, Unforeseen, Weather
-from tests.simulation.journal import Journal
+from tests.simulation.journal import SimulationJournal
 from tests.simulation.messages import MessageCarrier, SimulatedTickets
 from tests.simulation.pool_rules import PoolRules, WatchedTokens
 from tests.simulation.process import Ear, Port, Process
-from tests.simulation.progress import Progress
+from tests.simulation.progress import SimulationProgress
 from tests.simulation.scenario import Scenario, draw
-from tests.simulation.scheduler import Broken, Life, Scheduler
+from tests.simulation.scheduler import Broken, ProcessState, Scheduler
 from tests.simulation.server import SimulatedServer
 from tests.simulation.site import KilledPushes, SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
@@ -69,11 +69,11 @@ class SimulationHarness:
         """`switch`, `slot` and `worker` take a safeguard away, from the stores, every slot or every worker."""
         self.scenario, self._slot, self._worker = scenario, slot, worker
         self.rng = random.Random(f"world {scenario.seed}")
-        self.journal = Journal()
+        self.journal = SimulationJournal()
         self.weather = Weather(scenario.climate, self.rng)
         self.scheduler = Scheduler(self._before_time_moves)
         self.durable = Durable(self.is_dead)
-        self._processes: dict[Life, Process] = {}
+        self._processes: dict[ProcessState, Process] = {}
         self.durable.db.set_commit_hook(CommitFaults(self._at_work))
         if switch:
             switch(self.durable)
@@ -84,8 +84,8 @@ class SimulationHarness:
         self.post = MessageCarrier(self.scheduler, self.weather, self.heaven.life)
         self.pool_rules = PoolRules(self)
         self.site_rules = SiteRules(self)
-        self.progress = Progress(self)
-        self.customers = Customers(self)
+        self.progress = SimulationProgress(self)
+        self.customers = SimulatedCustomers(self)
         self._incarnations = 0
         self._down_until = 0.0
         self._wanted: dict[str, bool] = {}

@@ -28,7 +28,7 @@ class Entry:
     outcome: object
 
 
-class Journal:
+class SimulationJournal:
     """What happened, in order; long names become the short ones that a reader can follow."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.faults import Weather
 from tests.simulation.process import Ear
-from tests.simulation.scheduler import Life, Scheduler
+from tests.simulation.scheduler import ProcessState, Scheduler
 from webordinary.model.jobs import Job
 from webordinary.pool.ports import QUEUED
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class MessageCarrier:
     """Carries messages to ears."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather, life: Life) -> None:
+    def __init__(self, scheduler: Scheduler, weather: Weather, life: ProcessState) -> None:
         self._scheduler, self._weather, self._life = scheduler, weather, life
 
     def send(self, ear: Ear, message: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.fakes.any_port import AnyPort
 from tests.simulation.faults import Weather
-from tests.simulation.journal import Journal
-from tests.simulation.scheduler import Crashed, Life, Scheduler, Task
+from tests.simulation.journal import SimulationJournal
+from tests.simulation.scheduler import Crashed, ProcessState, Scheduler, SimulatedThread
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
 
@@ -19,9 +19,11 @@ EPOCH = datetime(2026, 5, 1, 12, tzinfo=UTC)
 class Process:
     """Clock and Threads of everything that runs in it. Never reused: a restart is a new one."""
 
-    def __init__(self, name: str, scheduler: Scheduler, weather: Weather, journal: Journal, skew: float = 0.0) -> None:
+    def __init__(
+        self, name: str, scheduler: Scheduler, weather: Weather, journal: SimulationJournal, skew: float = 0.0
+    ) -> None:
         self.name = name
-        self.life = Life(name)
+        self.life = ProcessState(name)
         self.scheduler, self.weather, self.journal = scheduler, weather, journal
         self._skew = timedelta(seconds=skew)
         self._monotonic_from = weather.rng.uniform(0, 1e6)  # nothing may compare it with another process's
@@ -51,9 +53,9 @@ class Process:
         """Run beside the caller."""
         self.scheduler.spawn(self.life, name, run)
 
-    def stop_event(self) -> Bell:
+    def stop_event(self) -> SimulatedBell:
         """A new bell."""
-        return Bell(self)
+        return SimulatedBell(self)
 
     def sleep(self, seconds: float) -> None:
         """Do nothing for so long, by this process's clock."""
@@ -94,13 +96,13 @@ class Process:
         return f"{task.life.name}/{task.name}" if task else self.name
 
 
-class Bell:
+class SimulatedBell:
     """Rings once, for every task that waits for it."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._rung = False
-        self._waiting: list[Task] = []
+        self._waiting: list[SimulatedThread] = []
 
     def set(self) -> None:
         """From now on it has rung."""
@@ -126,7 +128,7 @@ class Ear:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._heard: list[str] = []
-        self._sleeper: Task | None = None
+        self._sleeper: SimulatedThread | None = None
 
     def wait(
         self, seconds: float, held: Mapping[ProjectUser, Job | None] = NOTHING_HELD, free: int = 0

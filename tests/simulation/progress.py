@@ -38,7 +38,7 @@ _ENDED_WELL = {
 }
 
 
-class Progress:
+class SimulationProgress:
     """Watches one world's work get done."""
 
     def __init__(self, world: SimulationHarness) -> None:

@@ -19,21 +19,21 @@ class Broken(BaseException):
 
 
 @dataclass(eq=False, slots=True)
-class Life:
+class ProcessState:
     """What the scheduler knows of a process: whether it lives, and until when it is stopped."""
 
     name: str
     alive: bool = True
     paused_until: float = 0.0
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[SimulatedThread] = field(default_factory=list)
     when_gone: Callable[[], object] | None = None
 
 
 @dataclass(eq=False, slots=True)
-class Task:
+class SimulatedThread:
     """One thread of a process."""
 
-    life: Life
+    life: ProcessState
     name: str
     glet: greenlet
     version: int = 0
@@ -47,25 +47,25 @@ class Scheduler:
         self.now = 0.0
         self.broken: Broken | None = None
         self._before_time_moves = before_time_moves
-        self._heap: list[tuple[float, int, Task, int]] = []
+        self._heap: list[tuple[float, int, SimulatedThread, int]] = []
         self._numbers: Iterator[int] = count()
         self._hub = getcurrent()
-        self._current: Task | None = None
-        self._lives: dict[Life, None] = {}
-        self._doomed: list[Life] = []
+        self._current: SimulatedThread | None = None
+        self._lives: dict[ProcessState, None] = {}
+        self._doomed: list[ProcessState] = []
 
     @property
-    def running(self) -> Task | None:
+    def running(self) -> SimulatedThread | None:
         """The task that runs now, if one does."""
         return self._current
 
     @property
-    def current(self) -> Task:
+    def current(self) -> SimulatedThread:
         """The task that runs now."""
         assert self._current is not None, "no task runs"
         return self._current
 
-    def spawn(self, life: Life, name: str, run: Callable[[], object]) -> Task:
+    def spawn(self, life: ProcessState, name: str, run: Callable[[], object]) -> SimulatedThread:
         """Start a thread of a process."""
 
         def body() -> None:
@@ -79,7 +79,7 @@ class Scheduler:
                 self.broken = self.broken or Broken(f"thread {life.name}/{name} died of {problem!r}")
                 self.broken.__cause__ = problem
 
-        task = Task(life, name, greenlet(body, parent=self._hub))
+        task = SimulatedThread(life, name, greenlet(body, parent=self._hub))
         life.tasks.append(task)
         self._lives[life] = None
         self._at(self.now, task)
@@ -95,11 +95,11 @@ class Scheduler:
         if not task.life.alive:
             raise Crashed
 
-    def wake(self, task: Task) -> None:
+    def wake(self, task: SimulatedThread) -> None:
         """End a task's sleep."""
         self._at(self.now, task)
 
-    def crash(self, life: Life) -> None:
+    def crash(self, life: ProcessState) -> None:
         """End a process at once; called by one of its own tasks it does not return."""
         life.alive = False
         self._doomed.append(life)
@@ -130,11 +130,11 @@ class Scheduler:
         self._doomed = list(self._lives)
         self._bury()
 
-    def _at(self, at: float, task: Task) -> None:
+    def _at(self, at: float, task: SimulatedThread) -> None:
         task.version += 1
         heapq.heappush(self._heap, (at, next(self._numbers), task, task.version))
 
-    def _resume(self, task: Task) -> None:
+    def _resume(self, task: SimulatedThread) -> None:
         self._current = task
         task.glet.switch()
         self._current = None

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from tests.simulation.durable import Durable
-from tests.simulation.process import Bell, Ear, Port, Process
+from tests.simulation.process import Ear, Port, Process, SimulatedBell
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Execution
 from webordinary.asl.runner import FailedExecutions
@@ -69,7 +69,7 @@ class SimulatedServer:
         self.process.spawn("outbox", self._run_outbox)
         self.process.spawn("sweeper", self._run_sweeper)
 
-    def take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
+    def take(self, raw: bytes, envelope: Envelope, accepted: SimulatedBell) -> None:
         """A mail arrives; the bell is the 250 that the sender hears."""
         self.process.spawn("smtp", lambda: self._guarded(lambda: self._take(raw, envelope, accepted)))
 
@@ -77,7 +77,7 @@ class SimulatedServer:
         """The operator stops a workflow."""
         self.process.spawn("operator", lambda: self._guarded(lambda: self._stop_execution(name)))
 
-    def _take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
+    def _take(self, raw: bytes, envelope: Envelope, accepted: SimulatedBell) -> None:
         told = Delivery(
             TransportKind.SMTP, envelope.peer, envelope.mail_from, (envelope.recipient,), envelope.received_at
         )

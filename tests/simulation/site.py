@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.repositories import MemoryRepository, Remote, Seen
+from tests.fakes.repositories import MemoryRemote, MemoryRepository, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
@@ -77,7 +77,7 @@ class SimulatedAgent:
 class KilledPushes:
     """An origin as one process pushes to it: git, killed in a push, has moved some of the refs, main first."""
 
-    def __init__(self, inside: Remote, process: Process) -> None:
+    def __init__(self, inside: MemoryRemote, process: Process) -> None:
         self._inside, self._process = inside, process
 
     def read(self) -> Seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fakes.repositories import LIVE, MAIN, Commit, Lines, MemoryOrigin, Pushed
+from tests.fakes.repositories import LIVE, MAIN, MemoryCommit, MemoryLineHistory, MemoryOrigin, Pushed
 from tests.simulation.process import Process
 from tests.simulation.scheduler import Broken
 from webordinary.jobs.site_files import Stage
@@ -81,13 +81,13 @@ class SiteRules:
         self._check_content(origin, commit)
         self._live[origin.name] = to
 
-    def _check_content(self, origin: MemoryOrigin, commit: Commit) -> None:
+    def _check_content(self, origin: MemoryOrigin, commit: MemoryCommit) -> None:
         """A publication changes the files of what it names, and no other file."""
         if commit.note.shows:
             expected = origin.commits[commit.note.shows].files
         else:
             named = [*commit.note.publishes, *commit.note.takes_back]
-            files = {name for names in Lines(origin).files_of(named).values() for name in names}
+            files = {name for names in MemoryLineHistory(origin).files_of(named).values() for name in names}
             kept = {name: text for name, text in origin.commits[commit.parent].files.items() if name not in files}
             expected = kept | {name: text for name, text in commit.files.items() if name in files}
         if dict(commit.files) != dict(expected):

@@ -260,12 +260,13 @@ def test_only_compose_and_the_rules_of_the_settings_compare_the_backend() -> Non
     assert found == []
 
 
-def test_no_class_name_stands_twice_in_the_tree() -> None:
+def test_no_class_name_stands_twice_in_source_tests_and_benchmarks() -> None:
     seen: dict[str, list[str]] = {}
-    for module in MODULES:
-        for node in tree_of(module).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                seen.setdefault(node.name, []).append(relative(module))
+    for folder in (SOURCE, ROOT / "tests", ROOT / "benchmarks"):
+        for module in sorted(folder.rglob("*.py")):
+            for node in tree_of(module).body:
+                if isinstance(node, ast.ClassDef):
+                    seen.setdefault(node.name, []).append(relative(module))
     assert {name: places for name, places in seen.items() if len(places) > 1} == {}
 
 

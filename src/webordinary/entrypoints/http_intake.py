@@ -58,7 +58,7 @@ class PushSettings:
     clock: Callable[[], datetime]
 
 
-class _Answer(Exception):
+class _Refusal(Exception):
     """Ends a request with a refusal."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -113,7 +113,7 @@ class PushIntake:
                 return await run_in_threadpool(self._take, request, raw)
         except (TimeoutError, ClientDisconnect):
             return _refusal(503, "the mail took too long, or too many came at once: send it again")
-        except _Answer as answer:
+        except _Refusal as answer:
             return _refusal(answer.status, str(answer))
 
     def _require_recent(self, request: Request) -> None:
@@ -122,13 +122,13 @@ class PushIntake:
         now = self._settings.clock().timestamp()
         if not (given.isascii() and given.isdecimal() and len(given) < 12 and abs(now - int(given)) <= MAX_AGE_SECONDS):
             words = f"X-WebOrdinary-Timestamp must be the time in seconds, at most {MAX_AGE_SECONDS} s off"
-            raise _Answer(401, words)
+            raise _Refusal(401, words)
 
     @staticmethod
     def _require_signature(request: Request) -> None:
         """Refuse what is not signed at all before its body is read."""
         if not _SIGNATURE.fullmatch(request.headers.get("x-webordinary-signature", "")):
-            raise _Answer(401, "X-WebOrdinary-Signature does not fit: it must be sha256= and 64 hex digits")
+            raise _Refusal(401, "X-WebOrdinary-Signature does not fit: it must be sha256= and 64 hex digits")
 
     async def _body(self, request: Request, transfer: _Transfer) -> bytes:
         most = self._settings.max_bytes
@@ -137,7 +137,7 @@ class PushIntake:
             body += chunk
             transfer.size = len(body)
             if len(body) > most:
-                raise _Answer(413, f"this mail is too big: at most {most} bytes are taken")
+                raise _Refusal(413, f"this mail is too big: at most {most} bytes are taken")
             self._make_room(transfer)
         return bytes(body)
 
@@ -162,9 +162,9 @@ class PushIntake:
         try:
             accepted = self._intake.take(with_crlf(raw), delivery)
         except Transient as problem:
-            raise _Answer(503, f"cannot store mail at the moment: {problem}") from problem
+            raise _Refusal(503, f"cannot store mail at the moment: {problem}") from problem
         except Permanent as problem:
-            raise _Answer(422, f"this mail cannot be accepted: {problem}") from problem
+            raise _Refusal(422, f"this mail cannot be accepted: {problem}") from problem
         return JSONResponse({"accepted": accepted[0].email_id, "new": accepted[0].is_new})
 
     def _verified(self, request: Request, raw: bytes) -> Delivery:
@@ -173,13 +173,13 @@ class PushIntake:
         try:
             expected = signature_of(settings.secret(), headers["x-webordinary-timestamp"], mail_from, recipient, raw)
         except Transient as problem:
-            raise _Answer(503, "this intake has no secret now: its operator must look") from problem
+            raise _Refusal(503, "this intake has no secret now: its operator must look") from problem
         if not hmac.compare_digest(expected.encode(), headers.get("x-webordinary-signature", "").encode()):
-            raise _Answer(401, "X-WebOrdinary-Signature does not fit: check the secret and what it is made over")
+            raise _Refusal(401, "X-WebOrdinary-Signature does not fit: check the secret and what it is made over")
         if not settings.mailbox.accepts(recipient):
-            raise _Answer(404, f"no such mailbox here: write to {settings.mailbox.address}")
+            raise _Refusal(404, f"no such mailbox here: write to {settings.mailbox.address}")
         if not raw.strip():
-            raise _Answer(422, "the body is empty: post the raw mail")
+            raise _Refusal(422, "the body is empty: post the raw mail")
         return Delivery(TransportKind.HTTP, "", mail_from.strip("<>")[:MAX_ADDRESS], (recipient,), settings.clock())
 
 

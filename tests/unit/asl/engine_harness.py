@@ -17,7 +17,7 @@ from webordinary.asl.values import JSON
 NOON = datetime(2025, 11, 16, 12, tzinfo=UTC)
 
 
-class VirtualClock:
+class SteppedClock:
     """Time that passes only when told."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class EngineHarness:
         raw = {"StartAt": start_at or next(iter(states)), "States": dict(states), **top}
         self.definition = Definition.load(raw)
         self.store = SqliteExecutions(MemoryDatabase())
-        self.clock = VirtualClock()
+        self.clock = SteppedClock()
         self.handlers = dict(handlers or {})
         self.announced: list[Execution] = []
         self.engine = self.new_engine()
@@ -100,7 +100,7 @@ class EngineHarness:
         return stored
 
 
-class Crash(BaseException):
+class EngineCrash(BaseException):
     """The process is gone: nothing may catch this."""
 
 
@@ -119,10 +119,10 @@ class CrashingStore:
     def _around(self, write: Callable[[], None]) -> None:
         self._left -= 1
         if self._left == 0 and not self._after:
-            raise Crash
+            raise EngineCrash
         write()
         if self._left == 0:
-            raise Crash
+            raise EngineCrash
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return getattr(self._store, name)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.asl.engine_harness import NOON, Crash, CrashingStore, VirtualClock
+from tests.unit.asl.engine_harness import NOON, CrashingStore, EngineCrash, SteppedClock
 
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.executions import SqliteExecutions
@@ -77,7 +77,7 @@ class Busy(Exception):
 class Steps:
     """Idempotent steps of an outside world that survives the engine's crashes."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: SteppedClock) -> None:
         self.clock, self.refused, self.tokens = clock, set[str](), list[str]()
         self.calls: Counter[str] = Counter()
 
@@ -99,13 +99,13 @@ class Steps:
         return {"shrink": self.shrink, "ask": self.ask, "reply": self.reply}
 
 
-class Life:
+class CrashingExecution:
     """An execution from start to end, in which the engine may die once."""
 
     def __init__(self, open_store: Callable[[], SqliteExecutions], repeatable: Collection[str] = ()) -> None:
         self.open_store, self.repeatable = open_store, repeatable
         self.store = open_store()
-        self.clock = VirtualClock()
+        self.clock = SteppedClock()
         self.steps = Steps(self.clock)
         self.announced: list[Execution] = []
         self.chance: Random | None = None  # of further crashes
@@ -119,7 +119,7 @@ class Life:
             try:
                 self._to_the_end(engine)
                 return crashes
-            except Crash:
+            except EngineCrash:
                 crashes += 1
                 self.store = self.open_store()
                 engine = self._engine(self._maybe_crashing())
@@ -175,8 +175,8 @@ def memory() -> Callable[[], SqliteExecutions]:
     return lambda: store
 
 
-def uncrashed() -> Life:
-    life = Life(memory())
+def uncrashed() -> CrashingExecution:
+    life = CrashingExecution(memory())
     assert life.live(crash_at=0, after=False) == 0
     return life
 
@@ -197,7 +197,7 @@ def test_the_uncrashed_run_does_all_of_it() -> None:
 def test_a_crash_at_any_write_changes_neither_result_nor_history(repeatable: Collection[str], after: bool) -> None:
     expected, crash_at = uncrashed().history(), 1
     while True:
-        life = Life(memory(), repeatable)
+        life = CrashingExecution(memory(), repeatable)
         if life.live(crash_at, after=after) == 0:
             break
         assert life.history() == expected, f"crash {'after' if after else 'before'} write {crash_at}"
@@ -208,7 +208,7 @@ def test_a_crash_at_any_write_changes_neither_result_nor_history(repeatable: Col
 
 @pytest.mark.parametrize("seed", range(40))
 def test_an_engine_that_dies_again_and_again_still_tells_the_same_story(seed: int) -> None:
-    life = Life(memory(), ("shrink",) if seed % 3 else ())
+    life = CrashingExecution(memory(), ("shrink",) if seed % 3 else ())
     life.chance = Random(seed)
     assert life.live(crash_at=2, after=seed % 2 == 0) > 1
     assert life.history() == uncrashed().history()
@@ -217,7 +217,7 @@ def test_an_engine_that_dies_again_and_again_still_tells_the_same_story(seed: in
 def test_a_database_file_reopened_after_each_crash_tells_the_same_story(tmp_path: Path) -> None:
     expected, crash_at = uncrashed().history(), 1
     while True:
-        life = Life(Disk(tmp_path / f"{crash_at}.db"))
+        life = CrashingExecution(Disk(tmp_path / f"{crash_at}.db"))
         if life.live(crash_at, after=crash_at % 2 == 0) == 0:
             break
         assert life.history() == expected, f"crash at write {crash_at}"

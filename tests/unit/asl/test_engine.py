@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.unit.asl.engine_harness import CountingStore, Crash, CrashingStore, EngineHarness
+from tests.unit.asl.engine_harness import CountingStore, CrashingStore, EngineCrash, EngineHarness
 
 from webordinary.asl.definition import Definition
 from webordinary.asl.errors import AslError, InvalidDefinition, NotReady, UnknownExecution
@@ -130,7 +130,7 @@ def test_an_end_that_was_not_announced_before_a_crash_is_announced_after_it() ->
     world = EngineHarness(FAILING)
     dying = world.new_engine(CrashingStore(world.store, crash_at=1, after=True))
     dying.start("one", {})
-    with pytest.raises(Crash):
+    with pytest.raises(EngineCrash):
         dying.run_ready()
     assert world.announced == []
     world.new_engine().run_ready()

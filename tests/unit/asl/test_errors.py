@@ -14,7 +14,7 @@ from webordinary.asl.ports import Status
 from webordinary.asl.values import JSON
 
 
-class Transient(Exception):
+class WorthRetrying(Exception):
     """Worth trying again."""
 
 
@@ -22,7 +22,7 @@ class Flaky:
     """Fails so many times, then works; remembers when it was called."""
 
     def __init__(self, failures: int, problem: Exception | None = None) -> None:
-        self.left, self.problem = failures, problem or Transient("later")
+        self.left, self.problem = failures, problem or WorthRetrying("later")
         self.world: EngineHarness | None = None
         self.called_at: list[datetime] = []
 
@@ -64,9 +64,9 @@ def catching(*errors: str) -> list[JSON]:
 
 
 def test_a_python_error_is_an_asl_error_of_its_class_name_worded_as_lambda_words_it() -> None:
-    error, cause = task(raising(Transient("the disk was full"))).failure()
-    assert error == "Transient"
-    assert json.loads(cause or "") == {"errorMessage": "the disk was full", "errorType": "Transient"}
+    error, cause = task(raising(WorthRetrying("the disk was full"))).failure()
+    assert error == "WorthRetrying"
+    assert json.loads(cause or "") == {"errorMessage": "the disk was full", "errorType": "WorthRetrying"}
 
 
 def test_a_handler_may_choose_error_and_cause_itself() -> None:
@@ -75,7 +75,7 @@ def test_a_handler_may_choose_error_and_cause_itself() -> None:
 
 def test_a_retry_waits_longer_each_time_up_to_its_bound() -> None:
     flaky = Flaky(4)
-    retry: JSON = [{"ErrorEquals": ["Transient"], "IntervalSeconds": 2, "MaxAttempts": 9, "MaxDelaySeconds": 10}]
+    retry: JSON = [{"ErrorEquals": ["WorthRetrying"], "IntervalSeconds": 2, "MaxAttempts": 9, "MaxDelaySeconds": 10}]
     assert task(flaky, Retry=retry).output() == "done"
     assert flaky.waits() == [2, 4, 8, 10]
 
@@ -90,17 +90,17 @@ def test_full_jitter_waits_somewhere_below_the_delay_and_differs() -> None:
 
 def test_attempts_run_out_and_then_the_catch_has_its_turn() -> None:
     flaky = Flaky(99)
-    world = task(flaky, Retry=[{"ErrorEquals": ["Transient"], "MaxAttempts": 2}], Catch=catching("Transient"))
+    world = task(flaky, Retry=[{"ErrorEquals": ["WorthRetrying"], "MaxAttempts": 2}], Catch=catching("WorthRetrying"))
     output = world.output({"kept": True})
     assert isinstance(output, dict)
     assert output["kept"] is True
-    assert output["error"]["Error"] == "Transient"
+    assert output["error"]["Error"] == "WorthRetrying"
     assert len(flaky.called_at) == 3
 
 
 def test_each_retrier_counts_its_own_attempts() -> None:
     flaky = Flaky(3)
-    retry: JSON = [{"ErrorEquals": ["Other"], "MaxAttempts": 1}, {"ErrorEquals": ["Transient"], "MaxAttempts": 3}]
+    retry: JSON = [{"ErrorEquals": ["Other"], "MaxAttempts": 1}, {"ErrorEquals": ["WorthRetrying"], "MaxAttempts": 3}]
     assert task(flaky, Retry=retry).output() == "done"
 
 
@@ -158,9 +158,9 @@ def test_the_retry_count_is_in_the_context() -> None:
 
     def work(given: JSON) -> JSON:
         seen.append(given)
-        raise Transient
+        raise WorthRetrying
 
-    world = task(work, Parameters={"try.$": "$$.State.RetryCount"}, Retry=[{"ErrorEquals": ["Transient"]}])
+    world = task(work, Parameters={"try.$": "$$.State.RetryCount"}, Retry=[{"ErrorEquals": ["WorthRetrying"]}])
     assert world.run().status is Status.FAILED
     assert seen == [{"try": 0}, {"try": 1}, {"try": 2}, {"try": 3}]
 

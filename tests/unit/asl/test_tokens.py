@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.unit.asl.engine_harness import NOON, Crash, CrashingStore, EngineHarness
+from tests.unit.asl.engine_harness import NOON, CrashingStore, EngineCrash, EngineHarness
 
 from webordinary.asl.ports import Status, send_task_failure, send_task_heartbeat, send_task_success, stop_execution
 from webordinary.asl.values import JSON
@@ -130,7 +130,7 @@ def test_an_answer_outlives_an_engine_that_died_before_it_noted_its_call() -> No
     office = Office()
     office.answer_at_once = True
     office.engine = office.new_engine(CrashingStore(office.store, crash_at=2, after=False))
-    with pytest.raises(Crash):
+    with pytest.raises(EngineCrash):
         office.begin()
     assert office.types()[-1] == "TaskStarted"
     office.engine = office.new_engine()

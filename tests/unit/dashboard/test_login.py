@@ -37,7 +37,7 @@ def hash_of_password() -> str:
 
 
 @dataclass
-class Console:
+class ConsoleWithUsers:
     """A console with its users, on a clock that tests move."""
 
     world: DashboardTables
@@ -61,9 +61,9 @@ class Console:
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[Console]:
+def console(tmp_path: Path) -> Iterator[ConsoleWithUsers]:
     world = DashboardTables(tmp_path)
-    yield Console(world)
+    yield ConsoleWithUsers(world)
     world.database.close()
 
 
@@ -72,7 +72,7 @@ def sign_in(page: TestClient, name: str, password: str = PASSWORD, origin: str =
     return answer.status_code
 
 
-def test_a_visitor_is_led_to_the_login_and_then_to_the_page_that_was_asked_for(console: Console) -> None:
+def test_a_visitor_is_led_to_the_login_and_then_to_the_page_that_was_asked_for(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         led = page.get("/mails/" + "0" * 64, headers=HTML)
         assert (led.status_code, led.headers["location"]) == (303, "/login?next=/mails/" + "0" * 64)
@@ -83,20 +83,20 @@ def test_a_visitor_is_led_to_the_login_and_then_to_the_page_that_was_asked_for(c
 
 
 @pytest.mark.parametrize("elsewhere", ["//evil.example", "/\\evil.example", "https://evil.example", "\t//evil.example"])
-def test_the_login_leads_to_no_other_host(console: Console, elsewhere: str) -> None:
+def test_the_login_leads_to_no_other_host(console: ConsoleWithUsers, elsewhere: str) -> None:
     with console.visitor() as page:
         fields = {"name": "olga", "password": PASSWORD}
         answer = page.post("/login", params={"next": elsewhere}, data=fields, headers=FORM)
         assert answer.headers["location"] == "/"
 
 
-def every_route(console: Console) -> list[tuple[str, str]]:
+def every_route(console: ConsoleWithUsers) -> list[tuple[str, str]]:
     app = create_app(console.world.dashboard(access=console.access))
     routes = [route for route in app.routes if isinstance(route, Route)]
     return [(method, route.path) for route in routes for method in sorted(route.methods or ())]
 
 
-def test_no_route_but_the_few_open_ones_answers_without_a_login(console: Console) -> None:
+def test_no_route_but_the_few_open_ones_answers_without_a_login(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         open_ones = set()
         for method, path in every_route(console):
@@ -107,7 +107,7 @@ def test_no_route_but_the_few_open_ones_answers_without_a_login(console: Console
     assert open_ones == sign_in_pages | {"/healthz", "/tls/ask", "/hooks/{project_id}"}  # a hook is signed
 
 
-def test_a_viewer_changes_nothing_on_any_route(console: Console) -> None:
+def test_a_viewer_changes_nothing_on_any_route(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         assert sign_in(page, "vera") == 303
         for method, path in every_route(console):
@@ -125,7 +125,7 @@ def test_a_viewer_changes_nothing_on_any_route(console: Console) -> None:
     assert console.world.sent == []
 
 
-def test_a_session_is_new_at_each_login_and_ends_when_it_is_ended(console: Console) -> None:
+def test_a_session_is_new_at_each_login_and_ends_when_it_is_ended(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         page.cookies.set("__Host-session", "chosen-by-an-attacker", domain="console.example.com")
         assert sign_in(page, "olga") == 303
@@ -136,14 +136,14 @@ def test_a_session_is_new_at_each_login_and_ends_when_it_is_ended(console: Conso
         assert page.get("/").status_code == 401, "the ended session is not taken up again"
 
 
-def test_a_session_cookie_is_for_this_host_https_and_no_script(console: Console) -> None:
+def test_a_session_cookie_is_for_this_host_https_and_no_script(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         cookie = page.post("/login", data={"name": "olga", "password": PASSWORD}, headers=FORM).headers["set-cookie"]
     assert cookie.startswith("__Host-session=")
     assert {"Secure", "HttpOnly", "SameSite=lax", "Path=/"} <= {part.strip() for part in cookie.split(";")}
 
 
-def test_a_session_expires_and_ends_with_its_user(console: Console) -> None:
+def test_a_session_expires_and_ends_with_its_user(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         sign_in(page, "olga")
         console.now += SESSION_LASTS
@@ -154,7 +154,7 @@ def test_a_session_expires_and_ends_with_its_user(console: Console) -> None:
         assert page.get("/").status_code == 401
 
 
-def test_passwords_cannot_be_guessed_at_speed(console: Console) -> None:
+def test_passwords_cannot_be_guessed_at_speed(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         tries = [sign_in(page, "olga", f"wrong password {number}") for number in range(6)]
         assert tries == [401] * 5 + [429]
@@ -163,7 +163,7 @@ def test_passwords_cannot_be_guessed_at_speed(console: Console) -> None:
         assert sign_in(page, "olga") == 303
 
 
-def test_guesses_side_by_side_count_like_guesses_in_turn(console: Console) -> None:
+def test_guesses_side_by_side_count_like_guesses_in_turn(console: ConsoleWithUsers) -> None:
     begun = Barrier(20)
 
     def guess(number: int) -> bool:
@@ -177,7 +177,7 @@ def test_guesses_side_by_side_count_like_guesses_in_turn(console: Console) -> No
         assert sum(threads.map(guess, range(20))) == 5
 
 
-def test_a_guesser_does_not_lock_a_user_out_of_where_they_are_signed_in(console: Console) -> None:
+def test_a_guesser_does_not_lock_a_user_out_of_where_they_are_signed_in(console: ConsoleWithUsers) -> None:
     assert console.access.sign_in("olga", PASSWORD, "198.51.100.7")
     for _ in range(5):
         assert console.access.sign_in("olga", "wrong password", "192.0.2.1") is None
@@ -190,7 +190,7 @@ def test_a_guesser_does_not_lock_a_user_out_of_where_they_are_signed_in(console:
         console.access.sign_in("olga", PASSWORD, "198.51.100.7")
 
 
-def test_a_guesser_elsewhere_does_not_lock_a_user_out_of_this_machine(console: Console) -> None:
+def test_a_guesser_elsewhere_does_not_lock_a_user_out_of_this_machine(console: ConsoleWithUsers) -> None:
     for _ in range(5):
         assert console.access.sign_in("olga", "wrong password", "192.0.2.1") is None
     assert console.access.sign_in("olga", PASSWORD, "127.0.0.1")
@@ -200,7 +200,7 @@ def test_a_guesser_elsewhere_does_not_lock_a_user_out_of_this_machine(console: C
         console.access.sign_in("olga", PASSWORD, "127.0.0.1")
 
 
-def test_all_addresses_of_one_ipv6_line_are_one_guesser(console: Console) -> None:
+def test_all_addresses_of_one_ipv6_line_are_one_guesser(console: ConsoleWithUsers) -> None:
     for number in range(5):
         assert console.access.sign_in(f"user{number}", "wrong password", f"2001:db8::{number}") is None
     with pytest.raises(TooManyTries):
@@ -208,7 +208,7 @@ def test_all_addresses_of_one_ipv6_line_are_one_guesser(console: Console) -> Non
     assert console.access.sign_in("olga", PASSWORD, "2001:db8:0:1::1")
 
 
-def test_one_guesser_behind_the_proxy_does_not_lock_out_the_others(console: Console) -> None:
+def test_one_guesser_behind_the_proxy_does_not_lock_out_the_others(console: ConsoleWithUsers) -> None:
     with console.visitor(trusted_proxies=frozenset({"127.0.0.1"})) as page:
         for number in range(6):
             fields = {"name": f"nobody{number}", "password": "x"}
@@ -223,14 +223,14 @@ def test_one_guesser_behind_the_proxy_does_not_lock_out_the_others(console: Cons
 @pytest.mark.parametrize(
     "origin", ["http://console.example.com", "https://evil.example", "null", "https://console.example.com:8443"]
 )
-def test_a_form_of_another_origin_signs_nobody_in_and_changes_nothing(console: Console, origin: str) -> None:
+def test_a_form_of_another_origin_signs_nobody_in_and_changes_nothing(console: ConsoleWithUsers, origin: str) -> None:
     with console.visitor() as page:
         assert sign_in(page, "olga", origin=origin) == 403
         assert sign_in(page, "olga") == 303
         assert page.post("/mails", data={"text": "x"}, headers={"Origin": origin}).status_code == 403
 
 
-def test_an_api_token_needs_no_cookie_and_has_the_rights_of_its_user(console: Console) -> None:
+def test_an_api_token_needs_no_cookie_and_has_the_rights_of_its_user(console: ConsoleWithUsers) -> None:
     operator, viewer = (console.access.issue_token(name, "script", timedelta(days=1)) for name in ("olga", "vera"))
     with console.visitor() as page:
         assert page.get("/api/status", headers={"Authorization": f"Bearer {viewer}"}).status_code == 200
@@ -242,7 +242,7 @@ def test_an_api_token_needs_no_cookie_and_has_the_rights_of_its_user(console: Co
         assert page.get("/api/status", headers={"Authorization": f"Bearer {operator}"}).status_code == 401
 
 
-def test_a_session_is_no_api_token_and_an_api_token_is_no_session(console: Console) -> None:
+def test_a_session_is_no_api_token_and_an_api_token_is_no_session(console: ConsoleWithUsers) -> None:
     token = console.access.issue_token("olga", "script", timedelta(days=1))
     session = console.access.sign_in("olga", PASSWORD, "here")
     with console.visitor() as page:
@@ -250,7 +250,7 @@ def test_a_session_is_no_api_token_and_an_api_token_is_no_session(console: Conso
         assert page.get("/", headers={"Authorization": f"Bearer {session}"}).status_code == 401
 
 
-def test_every_change_is_written_down_with_its_user(console: Console) -> None:
+def test_every_change_is_written_down_with_its_user(console: ConsoleWithUsers) -> None:
     with console.visitor() as page:
         sign_in(page, "olga")
         page.post("/mails", data={"from": "scott@example.com", "text": "Hello"}, headers=FORM)
@@ -258,7 +258,7 @@ def test_every_change_is_written_down_with_its_user(console: Console) -> None:
     assert actions == [("olga", "POST /mails"), ("olga", "signed in")]
 
 
-def test_a_one_time_link_sets_a_password_once(console: Console) -> None:
+def test_a_one_time_link_sets_a_password_once(console: ConsoleWithUsers) -> None:
     secret = console.access.issue_link("nina", Role.VIEWER)
     with console.visitor() as page:
         welcome = page.get(f"/link/{secret}")
@@ -273,13 +273,13 @@ def test_a_one_time_link_sets_a_password_once(console: Console) -> None:
         assert sign_in(page, "nina") == 303
 
 
-def test_a_one_time_link_expires(console: Console) -> None:
+def test_a_one_time_link_expires(console: ConsoleWithUsers) -> None:
     secret = console.access.issue_link("nina", Role.VIEWER)
     console.now += LINK_LASTS
     assert console.access.identify(secret, kind=SecretKind.LINK) is None
 
 
-def test_only_digests_of_secrets_are_stored(console: Console) -> None:
+def test_only_digests_of_secrets_are_stored(console: ConsoleWithUsers) -> None:
     secrets = [console.access.issue_link("nina", Role.VIEWER), console.access.sign_in("olga", PASSWORD, "here")]
     with console.world.database.read() as conn:
         stored = [
@@ -290,7 +290,7 @@ def test_only_digests_of_secrets_are_stored(console: Console) -> None:
     assert not [secret for secret in [*secrets, PASSWORD] if any(str(secret) in row for row in stored)]
 
 
-def test_a_trusted_proxy_names_the_user_and_nobody_else_can(console: Console) -> None:
+def test_a_trusted_proxy_names_the_user_and_nobody_else_can(console: ConsoleWithUsers) -> None:
     named = {"X-Forwarded-User": "olga"}
     with console.visitor(trusted_proxies=frozenset({"127.0.0.1"}), forward_auth_header="X-Forwarded-User") as page:
         assert page.get("/", headers=named).status_code == 200
@@ -303,7 +303,7 @@ def test_a_trusted_proxy_names_the_user_and_nobody_else_can(console: Console) ->
         assert page.get("/", headers=named).status_code == 401
 
 
-def test_on_the_net_page_and_sites_answer_on_their_own_ports_only(console: Console) -> None:
+def test_on_the_net_page_and_sites_answer_on_their_own_ports_only(console: ConsoleWithUsers) -> None:
     for url, host, status in (
         ("http://x:8080", "console.example.com", 401),
         ("http://x:8080", "edit.amelia.sites.example", 421),
@@ -323,7 +323,7 @@ PREVIEW = Stage.of_thread("a" * 16)
 OWN = Project("amelia", "amelia.git", domains=("www.amelia-pottery.com",))
 
 
-def test_a_site_is_shown_under_its_own_domain(console: Console, tmp_path: Path) -> None:
+def test_a_site_is_shown_under_its_own_domain(console: ConsoleWithUsers, tmp_path: Path) -> None:
     release = tmp_path / "release"
     release.mkdir()
     (release / "index.html").write_text("<h1>Pottery</h1>")
@@ -333,7 +333,7 @@ def test_a_site_is_shown_under_its_own_domain(console: Console, tmp_path: Path) 
         assert page.get("/", headers={"Host": "amelia-pottery.com"}).status_code == 421
 
 
-def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: Console) -> None:
+def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: ConsoleWithUsers) -> None:
     settings = {"project_settings": lambda: [OWN], "trusted_proxies": frozenset({"127.0.0.1"})}
     with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
         names = ("console.example.com", "amelia.sites.example", "edit.amelia.sites.example", "www.amelia-pottery.com")
@@ -348,7 +348,7 @@ def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: 
         assert page.get("/tls/ask", params={"domain": "console.example.com"}).status_code == 404
 
 
-def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Console, tmp_path: Path) -> None:
+def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: ConsoleWithUsers, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("unfinished")
     for stage in (Stage.EDIT, Stage.PUBLIC, PREVIEW):
         console.world.releases["amelia", stage] = tmp_path
@@ -375,7 +375,7 @@ def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Cons
         assert (shown.status_code, "x-robots-tag" in shown.headers) == (200, False)
 
 
-def test_a_cookie_of_another_site_does_not_hide_the_session(console: Console) -> None:
+def test_a_cookie_of_another_site_does_not_hide_the_session(console: ConsoleWithUsers) -> None:
     olga, vera = (console.access.sign_in(name, PASSWORD, "here") for name in ("olga", "vera"))
     planted = f'__Host-session={olga}; x=a __Host-session={vera}; y={{"a":1}}'
     with console.visitor() as page:
@@ -383,7 +383,7 @@ def test_a_cookie_of_another_site_does_not_hide_the_session(console: Console) ->
         assert page.post("/mails", data=fields, headers={**FORM, "Cookie": planted}).status_code == 303
 
 
-def test_a_new_password_ends_the_sessions_and_links_of_before(console: Console) -> None:
+def test_a_new_password_ends_the_sessions_and_links_of_before(console: ConsoleWithUsers) -> None:
     session = console.access.sign_in("olga", PASSWORD, "here") or ""
     first, second = (console.access.issue_link("olga", Role.OPERATOR) for _ in range(2))
     assert console.access.redeem_link(second, "a new password", "here")
@@ -391,7 +391,7 @@ def test_a_new_password_ends_the_sessions_and_links_of_before(console: Console) 
     assert console.access.redeem_link(first, "another password", "here") is None
 
 
-def test_visitors_through_the_proxy_do_not_learn_which_names_are_ours(console: Console) -> None:
+def test_visitors_through_the_proxy_do_not_learn_which_names_are_ours(console: ConsoleWithUsers) -> None:
     settings = {"project_settings": lambda: [OWN], "trusted_proxies": frozenset({"127.0.0.1"})}
     with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
         forwarded = {"X-Forwarded-For": "198.51.100.7"}
@@ -399,7 +399,7 @@ def test_visitors_through_the_proxy_do_not_learn_which_names_are_ours(console: C
         assert asked.status_code == 404
 
 
-def test_the_password_of_a_draft_cannot_be_guessed_at_speed(console: Console) -> None:
+def test_the_password_of_a_draft_cannot_be_guessed_at_speed(console: ConsoleWithUsers) -> None:
     closed = Project("amelia", "amelia.git", edit_password=hash_of_password())
     with console.visitor(base_url="http://x:8081", project_settings=lambda: [closed]) as page:
         answers = []

@@ -23,7 +23,7 @@ OTHER_THREAD = "b" * 16
 PAGE = "<!doctype html>\n<title>Pots</title>\n<main>\n<h1>Pots</h1>\n<p>Open on Mondays.</p>\n</main>\n"
 
 
-class Clock:
+class TickingClock:
     """Time that moves a little with every look."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Clock:
         return self.time
 
 
-class Crash(BaseException):
+class JobCrash(BaseException):
     """The process is gone: nobody may catch this."""
 
 
@@ -50,10 +50,10 @@ class CrashingBefore(AnyPort):
         def call(*args: object, **kwargs: object) -> object:
             self._count[0] += 1
             if self._count[0] > self._crash_at or (self._count[0] == self._crash_at and not self._after):
-                raise Crash(name)
+                raise JobCrash(name)
             result = method(*args, **kwargs)
             if self._count[0] == self._crash_at:
-                raise Crash(name)
+                raise JobCrash(name)
             return result
 
         return call

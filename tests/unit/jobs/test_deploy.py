@@ -19,9 +19,9 @@ from tests.unit.jobs.fixtures import (
     SCOTT,
     THREAD,
     ZOE,
-    Clock,
-    Crash,
     CrashingBefore,
+    JobCrash,
+    TickingClock,
     leases,
     started,
     work,
@@ -107,7 +107,7 @@ class SharedProject:
         if crash_at:
             ports = [CrashingBefore(port, count, crash_at) for port in ports]
         workspaces, main, leases, releases = ports
-        return SiteDeployer(workspaces, main, leases, releases, Clock(), lambda seconds: None)
+        return SiteDeployer(workspaces, main, leases, releases, TickingClock(), lambda seconds: None)
 
     def main(self) -> dict[str, str]:
         return dict(self.origin.commits[self.origin.refs[MAIN]].files)
@@ -146,7 +146,7 @@ def test_a_crash_between_any_two_steps_publishes_once_when_run_again(crash_at: i
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     try:
         deploy(site.deployer(repository, count, crash_at), workspace, FakeCancelToken())
-    except Crash:
+    except JobCrash:
         site.dead.add("w-1")
     successor = site.repository()
     workspace = edited(successor, "job-1", {"index.html": "Sale"}, worker="w-2", fence=11)
@@ -209,7 +209,7 @@ def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
     assert isinstance(outcome, BuildFailed)
     assert site.main() == FILES
     assert site.releases.current("amelia", Stage.EDIT) is None
-    assert site.leases.take("amelia", FakeCancelToken("w-2"), Clock()()) is not None
+    assert site.leases.take("amelia", FakeCancelToken("w-2"), TickingClock()()) is not None
 
 
 def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
@@ -226,7 +226,7 @@ def test_a_holder_that_slept_past_its_lease_cannot_push_main() -> None:
     site = SharedProject()
     old, new = site.repository(), site.repository()
     stale = edited(old, "job-1", {"index.html": "Old"})
-    sleeper = site.leases.take("amelia", FakeCancelToken(), Clock()())
+    sleeper = site.leases.take("amelia", FakeCancelToken(), TickingClock()())
     assert sleeper
     old.enter(stale, sleeper)
     joined = old.join(stale)
@@ -242,7 +242,7 @@ def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
     site = SharedProject()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), Clock()())
+    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), TickingClock()())
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -259,7 +259,7 @@ def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
     site, token = SharedProject(), FakeCancelToken()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), Clock()())
+    assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), TickingClock()())
     deployer = replace(site.deployer(repository), wait=lambda seconds: token.end(Interrupted("another thread")))
     with pytest.raises(Interrupted):
         deploy(deployer, workspace, token)
@@ -267,7 +267,7 @@ def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
 
 
 def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
-    site, clock = SharedProject(), Clock()
+    site, clock = SharedProject(), TickingClock()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     assert site.leases.take("amelia", FakeCancelToken("w-9", job_id="job-9"), clock())
@@ -281,7 +281,7 @@ def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
 
 
 def overtake(site: SharedProject) -> ProjectLease:
-    lease = site.leases.overtake("amelia", OperatorToken("operator"), Clock()())
+    lease = site.leases.overtake("amelia", OperatorToken("operator"), TickingClock()())
     assert lease
     site.leases.confirm(lease)
     return lease
@@ -317,7 +317,7 @@ def test_an_operator_waits_while_something_is_being_shown() -> None:
 
     class Watched(MemoryReleases):
         def activate(self, release: Release, fence: int, check: Callable[[], None] = lambda: None) -> bool:
-            asked.append(site.leases.overtake("amelia", OperatorToken("operator"), Clock()()))
+            asked.append(site.leases.overtake("amelia", OperatorToken("operator"), TickingClock()()))
             return super().activate(release, fence, check)
 
     deployer = replace(site.deployer(repository), releases=Watched())

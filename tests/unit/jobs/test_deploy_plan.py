@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.objects import MemoryObjects
-from tests.unit.jobs.fixtures import Crash
+from tests.unit.jobs.fixtures import JobCrash
 from webordinary.adapters.aws.site.deploy import (
     ASK_EACH_TIME,
     FOREVER,
@@ -203,7 +203,7 @@ class Dying(MemoryObjects):
     def _live(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise Crash
+            raise JobCrash
 
 
 @pytest.mark.parametrize("second", [NEW, OLD, THIRD], ids=["the same", "back", "another"])
@@ -213,7 +213,7 @@ def test_whatever_step_it_dies_at_the_next_holder_finishes(tmp_path: Path, steps
     store.left = 100
     deploy(release(tmp_path, "old", OLD), lease(1), store, check)
     store.left = steps
-    with suppress(Crash):
+    with suppress(JobCrash):
         deploy(release(tmp_path, "new", NEW), lease(2), store, check)
     store.left = 100
     deploy(release(tmp_path, "next", second), lease(3), store, check)
@@ -227,7 +227,7 @@ def test_two_unfinished_publications_in_a_row_leave_no_doubt(tmp_path: Path, ste
     deploy(release(tmp_path, "old", OLD), lease(1), store, check)
     for fence, (name, site, left) in enumerate([("new", NEW, 6), ("third", THIRD, steps)], start=2):
         store.left = left
-        with pytest.raises(Crash):
+        with pytest.raises(JobCrash):
             deploy(release(tmp_path, name, site), lease(fence), store, check)
     store.left = 100
     deploy(release(tmp_path, "back", OLD), lease(4), store, check)
@@ -282,7 +282,7 @@ def test_an_earlier_release_is_shown_again_after_an_unfinished_publication(tmp_p
     store.left = 100
     deploy(release(tmp_path, "old", OLD), lease(1), store, check)
     store.left = steps
-    with suppress(Crash):
+    with suppress(JobCrash):
         deploy(release(tmp_path, "new", NEW), lease(2), store, check)
     store.left = 100
     kept = in_store("old", store, look(store))

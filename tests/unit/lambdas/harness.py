@@ -84,7 +84,7 @@ def raw_mail(key: str = FIRST_MAIL, text: str = "Change the title to Spring Sale
     return as_received(write_mail(letter, NOON), Reception(sender, MAILBOX, ses_id))
 
 
-class Inbox(TemporaryRawMails):
+class NotedRawMails(TemporaryRawMails):
     """Raw mails as a bucket holds them, and the notes of those that were taken."""
 
     def __init__(self, db: MemoryDatabase) -> None:
@@ -117,7 +117,7 @@ class RecordedReplies:
         return None
 
 
-class Workflows:
+class InterpretedWorkflows:
     """The deployed workflow, on our own interpreter; now and then it cannot be reached."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Workflows:
         raise AssertionError("none ended badly")
 
 
-class Bell:
+class SilentNotifier:
     def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
     def notify_unclaimed(self) -> None: ...
 
@@ -173,7 +173,7 @@ class Anywhere:
 
 
 @dataclass(frozen=True)
-class Invocation:
+class HarnessInvocation:
     aws_request_id: str = "8f5aa1b0-0000-4000-8000-000000000000"
 
 
@@ -201,9 +201,9 @@ class LambdaHarness:
         self.time, self.sts = NOON, Sts()
         self.state = PoolRecords()
         db = self.state.db
-        self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), RecordedReplies()
+        self.inbox, self.outbox, self.post = NotedRawMails(db), SqliteOutbox(db), RecordedReplies()
         self.dead_letters, self.interruptions = SqliteDeadLetters(db), SqliteInterruptions(db)
-        self.workflows = Workflows()
+        self.workflows = InterpretedWorkflows()
         self.confirmations, self.rates = SqliteConfirmations(db), SqliteHourlyRates(db)
         self.directory, self.threads = SqliteDirectory(db), SqliteThreads(db)
         self.parsed, self.manifest, self.blobs = SqliteParsedMails(db), SqliteAttachmentManifest(db), MemoryBlobs()
@@ -214,7 +214,7 @@ class LambdaHarness:
             pending_callbacks=jobs,
             claims=SqliteClaims(db),
             hints=SqliteClaimRequests(db),
-            tickets=Bell(),
+            tickets=SilentNotifier(),
             interrupts=SqliteInterrupts(db),
             callbacks=EngineCallbacks(executions, lambda: None, self.now),
             liveness=NobodyDies(),
@@ -260,7 +260,7 @@ class LambdaHarness:
 
     def invoke(self, name: str, event: object) -> Any:  # noqa: ANN401 - JSON
         """Call a lambda: JSON in, JSON out."""
-        return json.loads(json.dumps(self.handlers[name](json.loads(json.dumps(event)), Invocation())))
+        return json.loads(json.dumps(self.handlers[name](json.loads(json.dumps(event)), HarnessInvocation())))
 
     def work(self, settlement: Settlement = DONE) -> None:
         """A worker does the customer's next job, and the workflow goes on."""

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.lambdas.harness import AMELIA_SCOTT, FIRST_MAIL, Invocation, LambdaHarness, raw_mail, recorded
+from tests.unit.lambdas.harness import AMELIA_SCOTT, FIRST_MAIL, HarnessInvocation, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
 from webordinary.entrypoints.lambdas import functions
@@ -33,7 +33,7 @@ def test_a_surprise_leaves_a_lambda_as_it_is_and_its_traceback_is_logged(capsys:
         raise ZeroDivisionError("a kiln without heat")
 
     with pytest.raises(ZeroDivisionError):
-        handled(surprise, EventLogger("webordinary-surprise"))({}, Invocation())
+        handled(surprise, EventLogger("webordinary-surprise"))({}, HarnessInvocation())
     line = json.loads(capsys.readouterr().out)
     assert (line["level"], line["error"]) == ("ERROR", "ZeroDivisionError")
     assert "a kiln without heat" in line["exception"]
@@ -47,7 +47,7 @@ def test_the_log_of_a_lambda_names_nobody(capsys: pytest.CaptureFixture[str]) ->
         raise ValueError("no mail of eve@evil.example from 192.0.2.17")
 
     with pytest.raises(ValueError, match="eve"):
-        handled(refuse, telling)({}, Invocation())
+        handled(refuse, telling)({}, HarnessInvocation())
     logged = capsys.readouterr().out
     assert "e\\u2026@evil.example is entitled to no project" in logged
     assert "eve@" not in logged
@@ -58,10 +58,10 @@ def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_forma
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     telling = EventLogger("webordinary-telling")
-    handled(lambda event: telling.emit(Event(EventKind.MAIL_RECEIVED, email_id="e1")), telling)({}, Invocation())
+    handled(lambda event: telling.emit(Event(EventKind.MAIL_RECEIVED, email_id="e1")), telling)({}, HarnessInvocation())
     logged, counted = map(json.loads, capsys.readouterr().out.splitlines())
     assert (logged["message"], logged["email_id"]) == ("MailReceived", "e1")
-    assert logged["request_id"] == Invocation().aws_request_id
+    assert logged["request_id"] == HarnessInvocation().aws_request_id
     [directive] = counted["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == (names.METRICS, [["service"]])
     assert (counted["service"], counted["MailReceived"]) == (names.METRICS_SERVICE, [1.0])

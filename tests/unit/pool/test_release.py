@@ -18,7 +18,7 @@ SCOTT = ProjectUser("amelia", "scott")
 HOUR = timedelta(hours=1)
 
 
-class ConfirmationAnswer(SqliteClaimRequests):
+class RecordingClaimRequests(SqliteClaimRequests):
     """Remembers what was said."""
 
     def __init__(self, state: PoolRecords) -> None:
@@ -41,7 +41,7 @@ def test_of_jobs_that_must_wait_the_one_that_is_ready_first_is_told_of() -> None
 
 def _told_of(held: timedelta, behind: timedelta) -> tuple[str, object]:
     state = PoolRecords()
-    hints = ConfirmationAnswer(state)
+    hints = RecordingClaimRequests(state)
     pool = WorkerPorts().worker_deps(state, hints=hints).pool
     for name in ("held", "behind"):
         pool.jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)

@@ -8,7 +8,7 @@ from webordinary.pool.metrics import BUCKETS, CountedEvent, MetricsRecorder, Met
 
 
 @dataclass
-class Events:
+class StoredMetrics:
     """Events and the tally that was saved, as a database would keep them."""
 
     stored: list[CountedEvent] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Events:
 
 
 def test_events_are_counted_by_kind_and_measured_where_they_carry_a_measure() -> None:
-    events = Events()
+    events = StoredMetrics()
     events.tell("ClaimTaken", waited_ms=4.0)
     events.tell("ClaimTakenOver", waited_ms=90_000)
     events.tell("ClaimTaken")
@@ -45,7 +45,7 @@ def test_events_are_counted_by_kind_and_measured_where_they_carry_a_measure() ->
 
 
 def test_a_value_on_a_bound_belongs_under_it_and_one_beyond_all_is_kept_too() -> None:
-    events = Events()
+    events = StoredMetrics()
     events.tell("ClaimReleased", idle_ms=5)
     events.tell("ClaimReleased", idle_ms=9_999_999_999)
     assert MetricsRecorder(events).read().histograms["idle_before_release"][""].buckets == [
@@ -56,7 +56,7 @@ def test_a_value_on_a_bound_belongs_under_it_and_one_beyond_all_is_kept_too() ->
 
 
 def test_counting_goes_on_after_a_restart_and_after_events_were_forgotten() -> None:
-    events = Events()
+    events = StoredMetrics()
     for _ in range(5):
         events.tell("MailReceived")
     first = MetricsRecorder(events)
@@ -67,20 +67,22 @@ def test_counting_goes_on_after_a_restart_and_after_events_were_forgotten() -> N
 
 
 def test_killed_before_it_was_saved_it_counts_again_from_there() -> None:
-    events = Events()
+    events = StoredMetrics()
     events.tell("MailReceived")
     assert [MetricsRecorder(events).read().kinds["MailReceived"] for _ in range(2)] == [1, 1]
 
 
 def test_a_reading_takes_a_bounded_bite_and_the_next_goes_on() -> None:
-    events = Events([CountedEvent(seq, "JobQueued", "{}") for seq in range(1, counting.PAGE * counting.MAX_PAGES + 8)])
+    events = StoredMetrics(
+        [CountedEvent(seq, "JobQueued", "{}") for seq in range(1, counting.PAGE * counting.MAX_PAGES + 8)]
+    )
     meter = MetricsRecorder(events)
     assert meter.read().kinds["JobQueued"] == counting.PAGE * counting.MAX_PAGES
     assert meter.read().kinds["JobQueued"] == len(events.stored)
 
 
 def test_a_reading_does_not_change_afterwards() -> None:
-    events = Events()
+    events = StoredMetrics()
     events.tell("ClaimTaken", waited_ms=1)
     meter = MetricsRecorder(events)
     read = meter.read()

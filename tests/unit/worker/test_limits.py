@@ -49,7 +49,7 @@ def test_a_job_whose_lease_was_not_renewed_in_time_is_told_so_and_of_no_newer_cl
     assert "newer claim" not in str(lost.value)
 
 
-class Watched(WorkerPorts):
+class LimitedWorker(WorkerPorts):
     """A worker with one running job; who waits for it is up to the test, and what it was asked for is kept."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Watched(WorkerPorts):
 
 
 def test_a_token_that_somebody_waits_for_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, read = Watched(), list[str]()
+    world, read = LimitedWorker(), list[str]()
     get = world.pool.jobs.get
     monkeypatch.setattr(world.pool.jobs, "get", lambda job_id: read.append(job_id) or get(job_id))
     world.minutes(3)
@@ -87,7 +87,7 @@ def test_a_token_that_somebody_waits_for_is_asked_for_once(monkeypatch: pytest.M
 
 
 def test_a_job_whose_workflow_waits_under_a_new_token_goes_on() -> None:
-    world = Watched()
+    world = LimitedWorker()
     world.minutes(1)
     world.waiting = {"next"}
     world.pool.jobs.bind_token("a", "next")
@@ -96,7 +96,7 @@ def test_a_job_whose_workflow_waits_under_a_new_token_goes_on() -> None:
 
 
 def test_a_job_whose_token_is_lost_ends_at_the_second_heartbeat_that_finds_it_so() -> None:
-    world = Watched()
+    world = LimitedWorker()
     world.minutes(1)
     world.waiting.clear()
     world.minutes(1)
@@ -106,7 +106,7 @@ def test_a_job_whose_token_is_lost_ends_at_the_second_heartbeat_that_finds_it_so
 
 
 def test_a_token_that_is_bound_between_two_heartbeats_saves_the_job() -> None:
-    world = Watched()
+    world = LimitedWorker()
     world.waiting.clear()
     world.minutes(1)
     world.pool.jobs.bind_token("a", "next")
@@ -116,7 +116,7 @@ def test_a_token_that_is_bound_between_two_heartbeats_saves_the_job() -> None:
 
 
 def test_a_job_that_makes_way_uses_up_what_was_asked_of_its_key() -> None:
-    world = Watched()
+    world = LimitedWorker()
     world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     world.pool.interrupts.send(Interrupt(SCOTT, "a", "other", "a mail on another thread"), MIDNIGHT)
     world.claim_set.notify([SCOTT])
@@ -127,7 +127,7 @@ def test_a_job_that_makes_way_uses_up_what_was_asked_of_its_key() -> None:
 
 
 def test_a_job_makes_way_although_nobody_was_heard() -> None:
-    world = Watched()
+    world = LimitedWorker()
     world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     world.limits.enforce()
     assert world.token.reason is None
@@ -144,7 +144,7 @@ def worker_deps(time: VirtualClock) -> WorkerDeps:
 
 
 def test_the_operator_interrupts_one_start_of_a_job_and_no_later_one() -> None:
-    world = Watched()
+    world = LimitedWorker()
     stale = asked_by_operator(world.token.started.job._replace(attempts=7))
     for reason, ends in ((stale, False), (asked_by_operator(world.token.started.job), True)):
         world.pool.interrupts.send(Interrupt(SCOTT, "a", "thread", reason), MIDNIGHT)

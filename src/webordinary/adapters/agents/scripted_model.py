@@ -283,14 +283,14 @@ class _ApiServer(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, api: ScriptedApi) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _ModelHandler)
         self.api = api
 
     def handle_error(self, request: object, client_address: object) -> None:
         """An agent that hangs up is no news."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ModelHandler(BaseHTTPRequestHandler):
     server: _ApiServer
 
     def do_HEAD(self) -> None:

@@ -127,7 +127,7 @@ class _Answers:
         manifest = manifest_of(release)
         said = {"read": staticmethod(partial(read, release)), "manifest": manifest, "unread": self.unread}
         places = threading.BoundedSemaphore(FILES_AT_ONCE)
-        self._handler = type("Handler", (_Answer,), {**said, "places": places})
+        self._handler = type("Handler", (_PageHandler,), {**said, "places": places})
         self._server: _ReleaseServer | None = None
 
     def __enter__(self) -> _Answers:
@@ -177,7 +177,7 @@ class _ReleaseServer(ThreadingHTTPServer):
         """A browser that hangs up writes nothing into the worker's log."""
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _PageHandler(BaseHTTPRequestHandler):
     """One request of the browser."""
 
     read: Callable[[str], bytes]

@@ -55,7 +55,7 @@ class GraphView:
     words: str
 
 
-class _Edge(NamedTuple):
+class _Arrow(NamedTuple):
     source: str
     target: str
     after_failure: bool
@@ -64,7 +64,7 @@ class _Edge(NamedTuple):
 class _Layout(NamedTuple):
     rows: Mapping[str, int]
     columns: Mapping[str, int]
-    edges: tuple[_Edge, ...]
+    edges: tuple[_Arrow, ...]
 
 
 def graph_view(visits: Sequence[StateVisit], *, finished: bool) -> GraphView | None:
@@ -121,7 +121,7 @@ def _spaced(state: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", state)
 
 
-def _drawn(layout: _Layout, steps: set[tuple[str, str]]) -> Iterator[_Edge]:
+def _drawn(layout: _Layout, steps: set[tuple[str, str]]) -> Iterator[_Arrow]:
     """Every usual line; of those after a failure, the taken ones and those that alone lead to a state."""
     usual = {edge.target for edge in layout.edges if not edge.after_failure}
     drawn: set[tuple[str, str]] = set()
@@ -136,7 +136,7 @@ def _corner(layout: _Layout, state: str) -> tuple[int, int]:
     return LEFT + layout.columns[state] * (WIDTH + GAP), TOP + layout.rows[state] * ROW
 
 
-def _path(layout: _Layout, edge: _Edge) -> str:
+def _path(layout: _Layout, edge: _Arrow) -> str:
     """Straight down to the next row; around the boxes on the left further down, on the right back up."""
     (x, y), (to_x, to_y) = _corner(layout, edge.source), _corner(layout, edge.target)
     rows = layout.rows[edge.target] - layout.rows[edge.source]
@@ -172,10 +172,10 @@ def _layout() -> _Layout:
     return _Layout(rows, columns, edges)
 
 
-def _edges_of(name: str, state: Mapping[str, Any]) -> Iterator[_Edge]:
+def _edges_of(name: str, state: Mapping[str, Any]) -> Iterator[_Arrow]:
     targets = [state.get("Next"), *(choice.get("Next") for choice in state.get("Choices", ())), state.get("Default")]
-    yield from (_Edge(name, target, after_failure=False) for target in targets if target)
-    yield from (_Edge(name, catch["Next"], after_failure=True) for catch in state.get("Catch", ()))
+    yield from (_Arrow(name, target, after_failure=False) for target in targets if target)
+    yield from (_Arrow(name, catch["Next"], after_failure=True) for catch in state.get("Catch", ()))
 
 
 def _usual_way(start: str, states: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _usual_way(start: str, states: Mapping[str, Mapping[str, Any]]) -> Iterator[
         state = states[state].get("Next") or next((one["Next"] for one in states[state].get("Choices", ())), None)
 
 
-def _back_edges(start: str, edges: Sequence[_Edge]) -> set[tuple[str, str]]:
+def _back_edges(start: str, edges: Sequence[_Arrow]) -> set[tuple[str, str]]:
     """The edges that lead back to a state on the way to their source."""
     targets: dict[str, list[str]] = {}
     for edge in edges:

@@ -85,7 +85,7 @@ def html_to_lines(html: str, pictures: Mapping[str, str] | None = None, *, max_t
     root = LexborHTMLParser(html).body
     if root is None:
         return []
-    walk = _Walk(pictures or {})
+    walk = _TextWalk(pictures or {})
     walk.over(root)
     return walk.writer.lines()
 
@@ -188,7 +188,7 @@ class _TextWriter:
         return found
 
 
-class _Walk:
+class _TextWalk:
     """Goes over a document; iterative, so that depth costs no stack."""
 
     def __init__(self, pictures: Mapping[str, str]) -> None:

@@ -207,7 +207,7 @@ def take_apart(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> Parts:
     prescan(raw, limits)
     root = _Entity(read_headers(raw), (len(raw) - len(body_view(raw)), len(raw)))
     try:
-        return _sorted_parts(raw, _Walk(raw, limits).leaves(root))
+        return _sorted_parts(raw, _PartWalk(raw, limits).leaves(root))
     except PARSER_RAISES as problem:
         raise Unparseable(
             f"this mail is built in a way that cannot be read ({type(problem).__name__}): "
@@ -302,7 +302,7 @@ class _Entity:
         return collapse_rfc2231_value(coded[0]) if coded else ""
 
 
-class _Walk:
+class _PartWalk:
     """Goes through the tree of one mail and counts what it meets."""
 
     def __init__(self, raw: bytes, limits: MailLimits) -> None:

@@ -28,7 +28,7 @@ _AGAIN = "say `webordinary project domain add` again"
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class _Distribution:
     distribution: str
     group: str
     address: str
@@ -88,13 +88,13 @@ class TenantDomains:
     def _cloudfront(self) -> Any:  # noqa: ANN401
         return self._client_of("cloudfront")
 
-    def _required_edge(self) -> _Edge:
+    def _required_edge(self) -> _Distribution:
         if edge := self._edge():
             return edge
         words = f"the stack {names.WEB_STACK} shows no domains of customers"
         raise Permanent(f"{words}: run `webordinary aws deploy`, without `-c own_domains=false`")
 
-    def _edge(self) -> _Edge | None:
+    def _edge(self) -> _Distribution | None:
         with translated(f"looking at the stack {names.WEB_STACK}"):
             try:
                 [stack] = self._client_of("cloudformation").describe_stacks(StackName=names.WEB_STACK)["Stacks"]
@@ -105,7 +105,7 @@ class TenantDomains:
         outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
         if OWN_DOMAINS not in outputs:
             return None
-        return _Edge(outputs[OWN_DOMAINS], outputs[OWN_DOMAINS_GROUP], outputs[OWN_DOMAINS_ADDRESS])
+        return _Distribution(outputs[OWN_DOMAINS], outputs[OWN_DOMAINS_GROUP], outputs[OWN_DOMAINS_ADDRESS])
 
     def _tenant(self, domain: str) -> tuple[Mapping[str, Any], str] | None:
         with translated(f"asking CloudFront about {domain}"):
@@ -124,7 +124,7 @@ class TenantDomains:
             )
             return [one["Id"] for page in pages for one in page.get("DistributionTenantList", [])]
 
-    def _make(self, edge: _Edge, project_id: str, domain: str) -> bool:
+    def _make(self, edge: _Distribution, project_id: str, domain: str) -> bool:
         """False if DNS does not lead it to CloudFront."""
         with translated(f"adding {domain} to CloudFront"):
             try:
@@ -146,7 +146,9 @@ class TenantDomains:
                 return False
         return True
 
-    def _go_on(self, edge: _Edge, project_id: str, domain: str, tenant: Mapping[str, Any], etag: str) -> DomainFinding:
+    def _go_on(
+        self, edge: _Distribution, project_id: str, domain: str, tenant: Mapping[str, Any], etag: str
+    ) -> DomainFinding:
         _check_whose(tenant, edge, project_id, domain)
         if _is_shown(tenant, domain):
             return _finding(tenant, project_id, domain, "")
@@ -213,7 +215,7 @@ def _certificate(tenant: Mapping[str, Any]) -> str:
     return str(tenant.get("Customizations", {}).get("Certificate", {}).get("Arn", ""))
 
 
-def _check_whose(tenant: Mapping[str, Any], edge: _Edge, project_id: str, domain: str) -> None:
+def _check_whose(tenant: Mapping[str, Any], edge: _Distribution, project_id: str, domain: str) -> None:
     if tenant["DistributionId"] != edge.distribution:
         raise Permanent(f"another distribution of this account has {domain}: remove it there first")
     shows = {one["Name"]: one["Value"] for one in tenant.get("Parameters", [])}.get(PROJECT, "")
