@@ -24,7 +24,7 @@ from PIL import Image, ImageChops
 
 from webordinary.adapters.files.screenshots import find_browser
 from webordinary.mail.replies import answers
-from webordinary.mail.replies.answers import Answer
+from webordinary.mail.replies.answers import Answer, Status
 from webordinary.mail.replies.compose import compose
 from webordinary.mail.replies.languages import catalogues
 from webordinary.mail.replies.rendering import Brand
@@ -85,10 +85,13 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "status": (
             _of(Command.STATUS),
             answers.report_status(
-                ("Spring: in work now",),
-                (_WISH,),
-                ("New photos",),
-                ("Changed the title of the homepage to “Spring Sale”.",),
+                Status(
+                    ("Spring: in work now",),
+                    (_WISH,),
+                    ("New photos",),
+                    ("Changed the title of the homepage to “Spring Sale”.",),
+                    ("Opening hours",),
+                )
             ),
         ),
         "waiting": (_MAIL, answers.waiting(_MAIL, 2)),

@@ -177,6 +177,10 @@ def test_an_hour_has_room_for_so_many_mails_of_a_scope(backend: MailBackend) -> 
     assert [admit("project amelia", mail, 2, NOON) for mail in ("a", "b", "c", "a")] == [True, True, False, True]
     assert admit("project bakery", "c", 2, NOON)
     assert admit("project amelia", "c", 2, later)
+    counted = backend.rates.counted
+    assert list(counted("project amelia", NOON, NOON)) == ["a", "b"]
+    assert list(counted("project amelia", NOON, later)) == ["a", "b", "c"]
+    assert list(counted("project bakery", later, later)) == []
 
 
 # raw mails

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,61 @@ def test_a_mail_over_the_limit_is_no_strangers_and_is_done_when_the_operator_say
     job = harness.services.jobs.get(job_id_of(surplus, 1))
     assert job
     assert job.open
+
+
+def text_of(harness: EmbeddedHarness, name: str, kind: str = "answer") -> str:
+    [entry] = [one for one in harness.services.outbox.of(name) if one.reply.kind == kind]
+    body = message_from_bytes(entry.reply.raw, policy=default).get_body(("plain",))
+    assert body is not None
+    return str(body.get_content())
+
+
+def listed(harness: EmbeddedHarness) -> list[str]:
+    with harness.services.db.read() as conn:
+        names = [row["email_id"] for row in conn.execute("SELECT email_id FROM outbox WHERE kind = 'limited-list'")]
+    return [text_of(harness, name, "limited-list") for name in names]
+
+
+def test_when_the_hour_is_over_one_mail_names_all_that_were_not_done(harness: EmbeddedHarness, clock: Clock) -> None:
+    for _ in range(5):
+        harness.receive()
+    clock.time += timedelta(minutes=59)
+    harness.engine.run_ready()
+    assert listed(harness) == []
+    clock.time += timedelta(minutes=1)
+    harness.engine.run_ready()
+    [text] = listed(harness)
+    assert [f"Mail {n}" in text for n in range(1, 6)] == [False, False, True, True, True]
+
+
+def test_of_one_mail_beyond_the_limit_its_sender_is_told_once(harness: EmbeddedHarness, clock: Clock) -> None:
+    for _ in range(3):
+        harness.receive()
+    clock.time += timedelta(hours=1)
+    harness.engine.run_ready()
+    assert (len(told(harness)), listed(harness)) == (1, [])
+
+
+def test_status_names_the_mails_that_were_not_done(harness: EmbeddedHarness, clock: Clock) -> None:
+    for _ in range(4):
+        harness.receive()
+    clock.time += timedelta(hours=2)
+    text = text_of(harness, harness.receive("status")).partition("Not done")[2]
+    assert [f"- Mail {n}" in text for n in range(1, 5)] == [False, False, True, True]
+    assert "all your mails are answered" not in text
+    clock.time += timedelta(days=2)
+    assert "Mail 3" not in text_of(harness, harness.receive("status"))
+
+
+def test_no_open_question_leaves_the_status_in_silence(harness: EmbeddedHarness, clock: Clock) -> None:
+    question = Settlement(JobOutcome.SUCCEEDED, JobResult("Which?", question="Which?"))
+    for number in range(30):
+        harness.receive()
+        harness.work(question)
+        clock.time += timedelta(hours=1)
+        if number % 2:
+            harness.receive("publish")
+            harness.work()
+    text = text_of(harness, harness.receive("status"))
+    assert text.count("- Mail ") == 20
+    assert "and 10 more" in text

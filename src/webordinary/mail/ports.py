@@ -58,6 +58,9 @@ class HourlyRates(Protocol):
     def admit(self, scope: str, email_id: str, limit: int, now: datetime) -> bool:
         """Count a mail; False = `limit` other mails were counted in this hour. The same mail counts once."""
 
+    def counted(self, scope: str, since: datetime, now: datetime) -> Sequence[str]:
+        """The mails that were counted in the hours from `since` to `now`, which may lie a day apart."""
+
 
 class RawMails(Protocol):
     """Accepted mails, byte for byte; what is stored here is promised to the sender."""

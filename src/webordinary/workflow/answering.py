@@ -22,7 +22,7 @@ from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
-from webordinary.mail.replies.answers import Answer
+from webordinary.mail.replies.answers import Answer, Status
 from webordinary.mail.replies.compose import (
     ANSWER,
     APPROVAL,
@@ -44,7 +44,7 @@ from webordinary.model.projects import SenderRole
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
-from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, MailDeps
+from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, MailDeps, limited_scope
 from webordinary.workflow.start import BrokenExecution
 
 
@@ -59,7 +59,7 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
-_STATUS_JOBS, _ANSWERED_WITHIN = 50, timedelta(days=14)
+_STATUS_JOBS, _ANSWERED_WITHIN = 1_000, timedelta(days=14)
 """`status` reads this many settled jobs of a person, and lists questions of this age at most."""
 _WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
@@ -269,7 +269,7 @@ class Answering:
             return {"replied": False}
         job_route = payload.get("job") or {}
         if job_route.get("route") == LIMITED:
-            return {"replied": self._tell_limit(job_route["key"], mail)}
+            return self._tell_limit(job_route["key"], mail, payload.get("limited"))
         thread_id = job_route.get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
         answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
@@ -304,10 +304,31 @@ class Answering:
         self._write(answers.ask_sender(mail.subject, shown, page), email_id, asked, None, CONFIRM, answer_to)
         return True
 
-    def _tell_limit(self, key: str, mail: ParsedMail) -> bool:
-        """Tell a person once in an hour; the notice is named after both, so that there is one."""
-        self._write(answers.too_many(mail), f"limit/{key}/{hour_of(self.now())}", mail, None, kind=LIMITED)
-        return True
+    def _tell_limit(self, key: str, mail: ParsedMail, told: Payload | None) -> Payload:
+        """Tell a person once in an hour, and `told` so once more when it is over, of all the mails.
+
+        The notices are named after the key and the hour, so that there is one of each.
+        """
+        if told is None:
+            now = self.now()
+            name = f"limit/{key}/{hour_of(now)}"
+            self._write(answers.too_many(mail), name, mail, None, kind=LIMITED)
+            is_first = any(mail.message_id.encode() in one.reply.raw for one in self.outbox.of(name))
+            until = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+            return {"replied": True, "isFirst": is_first, "until": f"{until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        began = datetime.fromisoformat(told["until"]) - timedelta(hours=1)
+        subjects = self._not_done(key, began, began)
+        if len(subjects) > 1:  # of one alone its sender has been told
+            name = f"limit/{key}/{hour_of(began)}"
+            self._write(answers.not_done(subjects), name, mail, None, kind=f"{LIMITED}-list")
+        return {"replied": len(subjects) > 1}
+
+    def _not_done(self, key: str, since: datetime, until: datetime) -> list[str]:
+        """The subjects of the mails beyond the hourly limit that nobody has had done since."""
+        counted = self.mail_deps.rates.counted(limited_scope(key), since, until)
+        left = [one for one in counted if self.pool.jobs.get(job_id_of(one, 1)) is None]
+        left.sort(key=lambda one: self.mail_deps.read(one).envelope.received_at)
+        return [self._subject_of(one) for one in left]
 
     def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
         """Whether the sender was admitted; a mail that was not judged before is judged now."""
@@ -385,10 +406,7 @@ class Answering:
             wish = wish_in(mail.text, mail.sender_name)
             exact_only = project is not None and project.agent in ("builtin", "auto")
             return answers.told_wish(*(wish or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
-        if thread is None:
-            return answers.report_status((), wishes)
-        asked, waiting = self._left_open(thread.key)
-        return answers.report_status(self._status_lines(thread.key), wishes, asked, waiting)
+        return answers.report_status(self._status_of(thread.key, wishes) if thread else Status(wishes=wishes))
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
         entitled = self.mail_deps.entitlements(mail)
@@ -397,22 +415,24 @@ class Answering:
             return answers.choose_project(found.project_ids, found.addresses, found.named)
         return answers.gave_up(mail)
 
-    def _left_open(self, key: ProjectUser) -> tuple[list[str], list[str]]:
-        """The questions that a person has not answered, and their changes that they have not published."""
-        mine, busy = self.pool.jobs.settled_jobs(key, _STATUS_JOBS), self.pool.jobs.open_jobs(key)
-        asked = unanswered(mine, self.now() - _ANSWERED_WITHIN, {job.thread_id for job in busy})
-        return [self._subject_of(job) for job in asked], [one.words for one in not_published(mine)]
+    def _status_of(self, key: ProjectUser, wishes: Sequence[str]) -> Status:
+        """Also the questions that a person has not answered, and their changes that they have not published."""
+        now, busy = self.now(), self.pool.jobs.open_jobs(key)
+        mine = self.pool.jobs.settled_jobs(key, _STATUS_JOBS)
+        asked = unanswered(mine, now - _ANSWERED_WITHIN, {job.thread_id for job in busy})
+        subjects = [self._subject_of(job.email_id) for job in asked]
+        if len(mine) == _STATUS_JOBS:
+            subjects.append(f"only your last {_STATUS_JOBS:,} mails were looked at")
+        waiting = [one.words for one in not_published(mine)]
+        not_done = self._not_done(key.text, now - timedelta(days=1), now)
+        return Status([self._status_line(job) for job in busy], wishes, subjects, waiting, not_done)
 
-    def _subject_of(self, job: Job) -> str:
-        mail = self.mail_deps.parsed_mails.load(job.email_id)
+    def _subject_of(self, email_id: str) -> str:
+        mail = self.mail_deps.parsed_mails.load(email_id)
         return mail.subject if mail and mail.subject else "(no subject)"
 
-    def _status_lines(self, key: ProjectUser) -> list[str]:
-        jobs = self.pool.jobs.open_jobs(key, limit=answers.MAX_LISTED)
-        return [self._status_line(job) for job in jobs]
-
     def _status_line(self, job: Job) -> str:
-        subject = self._subject_of(job)
+        subject = self._subject_of(job.email_id)
         words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
         if job.result and job.held is DeferReason.LATER:
             when = self._date_of(job)

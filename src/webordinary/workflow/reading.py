@@ -55,6 +55,15 @@ MOST_ANSWERED = 3
 """Earlier mails of a conversation that are read for the language of a mail that is too short to tell it."""
 LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
+MOST_LIMITED = 100
+"""Mails beyond the limit that a person is told of by name, each hour."""
+
+
+def limited_scope(key: str) -> str:
+    """Where the mails of a ProjectUser are counted that were not done for the hourly limit."""
+    return f"{key} beyond the limit"
+
+
 NOT_THEIRS = "not-theirs"
 """The route of a mail that asks for what its sender's role does not allow."""
 COMMANDS_BEYOND = 10
@@ -313,18 +322,22 @@ class Reading:
         new = NewJob(job_id_of(email_id, redrive), thread.key, thread.thread_id, email_id, mail.command)
         limit = 0 if redrive else self.hourly_mails  # a redrive is the operator's
         if not redrive and (crowded := self._crowded(email_id, thread.key, mail)):
-            self._stopped(email_id, Refused(crowded))
-            return {"route": LIMITED, "key": thread.key.text}
+            return self._limited(email_id, thread.key, crowded)
         try:
             job = self._recorded(new, mail, limit)
         except HourlyLimitReached as reached:
-            self._stopped(email_id, Refused(str(reached)))
-            return {"route": LIMITED, "key": thread.key.text}
+            return self._limited(email_id, thread.key, str(reached))
         mail_deps.raw_mails.mark_placed(email_id)
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": job.key.text, "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
         return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place, "role": str(role)}
+
+    def _limited(self, email_id: str, key: ProjectUser, why: str) -> Payload:
+        """Refuse a mail that is one too many; its sender is told of all of the hour when that is over."""
+        self._stopped(email_id, Refused(why))
+        self.mail_deps.rates.admit(limited_scope(key.text), email_id, MOST_LIMITED, self.now())
+        return {"route": LIMITED, "key": key.text}
 
     def _recorded(self, new: NewJob, mail: ParsedMail, limit: int) -> Job:
         """The job with its order; raises HourlyLimitReached."""

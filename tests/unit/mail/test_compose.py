@@ -33,6 +33,7 @@ from webordinary.mail.replies.answers import (
     Link,
     Listing,
     Paragraph,
+    Status,
     answer_job,
     choose_project,
     gave_up,
@@ -256,8 +257,8 @@ def test_the_other_answers_say_what_to_do() -> None:
     for body in bodies(replied(choose_project(("bakery",), ("edit+bakery@localhost",), "bakry"))):
         assert "no site “bakry”" in body
         assert "write back to this mail" not in body
-    assert "Nothing is in work" in bodies(replied(report_status(())))[0]
-    assert "amelia" in bodies(replied(report_status(("amelia: queued",))))[1]
+    assert "Nothing is in work" in bodies(replied(report_status(Status())))[0]
+    assert "amelia" in bodies(replied(report_status(Status(("amelia: queued",)))))[1]
     assert "too many parts" in bodies(replied(not_readable("too many parts")))[0]
 
 
@@ -460,10 +461,15 @@ ANSWERS = {
     "no site": choose_project(LIST[:1], LIST[:1]),
     "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
     "a publisher asks": answers.not_theirs(parsed()),
-    "status": report_status(("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)),
-    "status of what waits": report_status((), (), ("spelling",), ("Changed the title of the homepage to “Spring”.",)),
-    "status of dates": report_status((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}")),
-    "no status": report_status(()),
+    "status": report_status(Status(
+        ("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)
+    )),
+    "status of what waits": report_status(Status(
+        asked=("spelling",), waiting=("Changed the title of the homepage to “Spring”.",), not_done=("spelling",)
+    )),
+    "status of dates": report_status(Status((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}"))),
+    "no status": report_status(Status()),
+    "not done": answers.not_done(("spelling", "only your last 1,000 mails were looked at")),
     "remembered": answers.told_wish(Command.REMEMBER, "spelling", ("spelling",), exact_only=True),
     "remembered too much": answers.told_wish(Command.REMEMBER, "prices", ("spelling",), exact_only=False),
     "forgotten": answers.told_wish(Command.FORGET, "spelling", (), exact_only=False),

@@ -273,11 +273,12 @@ class SqliteConfirmations:
 
 COUNTED = "SELECT count(*) FROM hourly_mails WHERE scope = ? AND hour = ? AND email_id <> ?"
 COUNT = "INSERT OR IGNORE INTO hourly_mails (scope, hour, email_id) VALUES (?, ?, ?)"
-FORGET_HOURS = "DELETE FROM hourly_mails WHERE scope = ? AND hour < ?"
+COUNTED_SINCE = "SELECT email_id FROM hourly_mails WHERE scope = ? AND hour BETWEEN ? AND ? ORDER BY hour, email_id"
+FORGET_HOURS = "DELETE FROM hourly_mails WHERE scope = ? AND hour < ? - 24"
 
 
 class SqliteHourlyRates:
-    """See HourlyRates. Rows of earlier hours are deleted with the next mail of their scope."""
+    """See HourlyRates. Rows that are older than a day are deleted with the next mail of their scope."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -290,6 +291,11 @@ class SqliteHourlyRates:
             conn.execute(COUNT, (scope, hour, email_id))
             conn.execute(FORGET_HOURS, (scope, hour))
             return True
+
+    def counted(self, scope: str, since: datetime, now: datetime) -> Sequence[str]:
+        hours = (int(at.timestamp() // 3600) for at in (since, now))
+        with self._db.read() as conn:
+            return [row["email_id"] for row in conn.execute(COUNTED_SINCE, (scope, *hours))]
 
 
 class SqliteParsedMails:

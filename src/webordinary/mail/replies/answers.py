@@ -284,6 +284,12 @@ def too_many(mail: ParsedMail) -> Answer:
     return Answer("That was a lot of mail at once", (Paragraph(said), *_understood(mail)))
 
 
+def not_done(subjects: Sequence[str]) -> Answer:
+    """The mail at the end of an hour in which its receiver sent more mails than are done."""
+    said = Paragraph("The hour is over. Please send again what you still want of these:")
+    return Answer("These mails of yours were not done", (said, Listing("Not done", _bounded(subjects))))
+
+
 def ask_sender(subject: str, shown: ParsedMail | None, page: str = "") -> Answer:
     """The question to the registered address about a mail that nothing proves to be theirs.
 
@@ -358,16 +364,33 @@ def not_theirs(mail: ParsedMail) -> Answer:
     return Answer("Nothing was changed", (Paragraph(said), *_understood(mail)))
 
 
-def report_status(
-    lines: Sequence[str], wishes: Sequence[str] = (), asked: Sequence[str] = (), waiting: Sequence[str] = ()
-) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What `status` knows of a person's mails."""
+
+    lines: Sequence[str] = ()
+    """The work under way."""
+    wishes: Sequence[str] = ()
+    asked: Sequence[str] = ()
+    """Mails with a question that waits for its answer."""
+    waiting: Sequence[str] = ()
+    not_done: Sequence[str] = ()
+    """Mails beyond the hourly limit."""
+
+
+def report_status(status: Status) -> Answer:
     """The answer to `status`: the work under way, what waits for an answer or a `publish`, and the standing wishes."""
-    work: Block = Listing("In work", _bounded(lines)) if lines else Paragraph(_NO_WORK)
-    listed = ((_ASKED, asked), (_WAITING, waiting), ("I keep in mind, for every change", wishes))
+    no_work = "Nothing is in work." if status.not_done else _NO_WORK
+    work: Block = Listing("In work", _bounded(status.lines)) if status.lines else Paragraph(no_work)
+    listed = (
+        (_NOT_DONE, status.not_done), (_ASKED, status.asked), (_WAITING, status.waiting),
+        ("I keep in mind, for every change", status.wishes),
+    )  # fmt: skip
     return Answer("Status", (work, *(Listing(title, _bounded(items)) for title, items in listed if items)))
 
 
 _NO_WORK = "Nothing is in work; all your mails are answered."
+_NOT_DONE = "Not done, because too many mails came within an hour: please send again what you still want"
 _ASKED = "I have asked you about these mails, and wait for your answer"
 _WAITING = "On your edit site, and not published by you yet"
 

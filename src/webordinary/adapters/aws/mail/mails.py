@@ -379,6 +379,11 @@ class AwsHourlyRates:
         )  # fmt: skip
         return not isinstance(self._items.dynamo.write(f"counting mails of {scope}", counted), ConditionFailed)
 
+    def counted(self, scope: str, since: datetime, now: datetime) -> Sequence[str]:
+        hours = (f"{at:%Y-%m-%dT%H}" for at in (since, now))
+        items = self._items.between(f"reading mails of {scope}", f"rate#{scope}", *hours)
+        return [email_id for item in items for email_id in sorted(item["mails"])]
+
 
 class AwsParsedMails:
     """See ParsedMails. `bodies` take the readings that are too large for an item."""
