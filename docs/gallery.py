@@ -24,7 +24,7 @@ from PIL import Image, ImageChops
 
 from webordinary.adapters.files.screenshots import find_browser
 from webordinary.mail.replies import answers
-from webordinary.mail.replies.answers import Answer, Status
+from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import compose
 from webordinary.mail.replies.languages import catalogues
 from webordinary.mail.replies.rendering import Brand
@@ -85,7 +85,7 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "status": (
             _of(Command.STATUS),
             answers.report_status(
-                Status(
+                PersonStatus(
                     ("Spring: in work now",),
                     (_WISH,),
                     ("New photos",),

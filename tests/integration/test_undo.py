@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 
 import pytest
 
 from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.replies.languages import own_catalogues
 from webordinary.model.jobs import Job, JobOutcome, JobResult
 from webordinary.operations.releases import roll_back
 
@@ -118,3 +121,75 @@ def test_what_a_rollback_took_away_before_its_job_ended_is_not_told_as_done(
     assert settled
     assert "not on it" in settled.result.summary
     assert changes(site) == {"Two"}
+
+
+TITLE_ONE = "Changed the title of the homepage to “One”."
+
+
+def status_of(site: SiteHarness, people: str = "status") -> str:
+    email_id = site.harness.receive(people)
+    return text_of(site.harness.replies(email_id)[-1].reply.raw)
+
+
+def text_of(raw: bytes) -> str:
+    body = message_from_bytes(raw, policy=default).get_body(("plain",))
+    assert body is not None
+    return " ".join(str(body.get_content()).split())
+
+
+def told_of_rollback(site: SiteHarness, *jobs: Job) -> list[str]:
+    """What the owner was written."""
+    replies = (entry.reply for job in jobs for entry in site.harness.replies(job.email_id))
+    return [text_of(one.raw) for one in replies if one.kind.startswith("rolled-back-")]
+
+
+def test_after_a_rollback_status_names_what_publish_all_would_publish_and_the_owner_is_told(site: SiteHarness) -> None:
+    one, two = two_changes(site)
+    undone = site.mail("undo", answers=site.answer_to(two))
+    third = site.mail("change the title of the about page to Three", answers=site.answer_to(undone))
+    shown_with_two = result_of(two).commit or ""
+    done = roll_back(site.services, "amelia", Stage.EDIT, shown_with_two[:12])
+    assert [line.words for line in done.gone] == ["Changed the title of the about page to “Three”."]
+    assert [line.words for line in done.back] == ["Changed the title of the about page to “Two”."]
+    assert [line.words for line in done.waiting] == [TITLE_ONE, "Changed the title of the about page to “Two”."]
+    [told] = told_of_rollback(site, one, two, undone, third)
+    assert "put your edit site back to an earlier state" in told
+    assert "Not shown there any more: - Changed the title of the about page to “Three”. (asked by you)" in told
+    assert "Shown there again: - Changed the title of the about page to “Two”. (asked by you)" in told
+    waiting = status_of(site).partition("not published by you yet:")[2]
+    assert TITLE_ONE in waiting
+    assert "“Two”" in waiting
+    assert "“Three”" not in waiting
+
+
+def test_publish_all_publishes_nothing_that_was_undone_and_is_back_by_a_rollback_before_a_second_word(
+    site: SiteHarness,
+) -> None:
+    _, two = two_changes(site)
+    site.mail("undo", answers=site.answer_to(two))
+    roll_back(site.services, "amelia", Stage.EDIT, (result_of(two).commit or "")[:12])
+    asked = site.mail("publish all", answers=site.answer_to(two))
+    assert "Changed the title of the about page to “Two”. (asked by you)" in (result_of(asked).question or "")
+    assert site.services.releases.current("amelia", Stage.PUBLIC) is None
+    unsaid = [one.language for one in own_catalogues() if "These changes" in one.say(result_of(asked).summary)]
+    assert unsaid == []
+    public = site.mail("publish all", answers=site.answer_to(asked))
+    assert [line.words for line in result_of(public).published] == [
+        TITLE_ONE, "Changed the title of the about page to “Two”.",
+    ]  # fmt: skip
+    assert "not published" not in status_of(site)
+
+
+def test_after_a_rollback_of_the_public_site_its_people_know_what_is_not_public(site: SiteHarness) -> None:
+    one, two = two_changes(site)
+    first = site.mail("publish", answers=site.answer_to(two))
+    three = site.mail("change the title of the about page to Three", answers=site.answer_to(first))
+    second = site.mail("publish", answers=site.answer_to(three))
+    done = roll_back(site.services, "amelia", Stage.PUBLIC, "")
+    assert [line.words for line in done.gone] == ["Changed the title of the about page to “Three”."]
+    assert done.waiting == done.gone
+    [told] = told_of_rollback(site, one, two, first, three, second)
+    assert "put your public site back" in told
+    assert "“Three”" in status_of(site).partition("not published by you yet:")[2]
+    again = site.mail("publish all")
+    assert [line.words for line in result_of(again).published] == [line.words for line in done.gone]

@@ -72,6 +72,8 @@ class WaitingChange:
     undoes: str = ""
     job_id: str = ""
     sender: str = ""
+    is_back: bool = False
+    """It was undone, and an operator's rollback has brought it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +163,28 @@ def _waiting(lines: LineHistory, main: str, head: str) -> tuple[tuple[WaitingCha
         return commit in now.changes and commit not in live.published
 
     found = [(sha, note) for sha, note in reversed(new) if note.job_id and waits(sha, note)]
-    files = lines.files_of([sha for sha, _ in found])
+    files, undone = lines.files_of([sha for sha, _ in found]), {note.undoes for _, note in new}
     changes = tuple(
         WaitingChange(
-            sha, note.thread_id, note.customer, _in_a_line(note), files.get(sha, ()), note.undoes, note.job_id,
-            note.sender,
+            sha, note.thread_id, note.customer, in_a_line(note), files.get(sha, ()), note.undoes, note.job_id,
+            note.sender, is_back=sha in undone,
         )
         for sha, note in found
     )  # fmt: skip
     return changes, sum(not note.job_id and not note.content_of for _, note in new)
 
 
-def _in_a_line(note: Note) -> str:
+def put_back(lines: LineHistory, main: str, release: str) -> tuple[Notes, Notes]:
+    """What a rollback of main to a release takes away, and the undos that it takes back; oldest first."""
+    between = lines.on_main(release, main)
+    now, shas = in_effect(lambda commit: lines.on_main(release, commit), main), {sha for sha, _ in between}
+    oldest = list(reversed(between))
+    gone = [(sha, note) for sha, note in oldest if sha in now.changes]
+    return gone, [(sha, note) for sha, note in oldest if note.undoes in now.undone - shas]
+
+
+def in_a_line(note: Note) -> str:
+    """What a change does."""
     words = " ".join(note.summary.split()) or note.title
     return words if len(words) <= _LINE else f"{words[: _LINE - 1].rstrip()}…"
 
@@ -198,3 +210,10 @@ class Unchosen:
     """The conversation has no change of its own, and others wait; nothing was published."""
 
     waiting: tuple[WaitingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Changes that were undone are on the edit site again, by a rollback; nothing was published."""
+
+    changes: tuple[WaitingChange, ...]

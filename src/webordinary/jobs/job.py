@@ -95,7 +95,10 @@ class Instructions:
             thread_id, answered = conversation_in(self.mailbox.token(recipient))
         replies = bool(answered or thread_id or mail.in_reply_to or mail.references) or is_reply(mail.subject)
         named = named_change(mail.text, mail.subject, mail.sender_name)
-        return replace(told, named=named, answers=job_id_of(answered) if answered else "", replies=replies)
+        told = replace(told, named=named, answers=job_id_of(answered) if answered else "", replies=replies)
+        asked = self.jobs.get(told.answers) if told.answers and told.command is Command.PUBLISH else None
+        is_question = bool(asked and asked.command is Command.PUBLISH and asked.result and asked.result.question)
+        return replace(told, confirms=is_question)
 
     def _mail_answered(self, mail: ParsedMail) -> str:
         return self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread

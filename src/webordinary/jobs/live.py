@@ -18,7 +18,7 @@ from pathlib import Path
 from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.edit import build_silently, commit_change, deploy_edit, find_or_build, unbuilt
-from webordinary.jobs.history import Entangled, LiveState, MayNotPublish, Unchosen, WaitingChange
+from webordinary.jobs.history import Entangled, LiveState, MayNotPublish, PutBack, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Release, Stage, is_address, place_of, places_of
@@ -107,7 +107,7 @@ _MOST_TRIED = 10
 
 Picks = tuple[WaitingChange, ...] | None
 """The changes to publish; None stands for all of main."""
-Publication = PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed
+Publication = PublicDeployment | Entangled | Unchosen | PutBack | MayNotPublish | BuildFailed
 
 
 def publish(run: JobRun, workspace: Workspace) -> Settlement:
@@ -147,9 +147,10 @@ def _take_back(run: JobRun, workspace: Workspace, undo: str) -> Publication | No
     return _on_live(run, workspace, chosen)
 
 
-def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unchosen:
+def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unchosen | PutBack:
     if _names(run, ALL):
-        return None
+        back = tuple(one for one in state.waiting if one.is_back)
+        return PutBack(back) if back and not state.made and not run.instruction.confirms else None
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if mine or state.made or not state.waiting or run.deps.workspaces.changes(workspace):
         return _seen(run, workspace, mine)
@@ -183,7 +184,9 @@ def _names(run: JobRun, scope: str) -> bool:
     return run.job.command is Command.PUBLISH and run.instruction.named == scope
 
 
-def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Picks | Unchosen]) -> Publication:
+def _on_live(
+    run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Picks | Unchosen | PutBack]
+) -> Publication:
     """Choose, merge, build, push and show under the project's lease; again from the choice when live has moved.
 
     The sender's role is asked here: it may have changed while the job waited. What is on live already is completed.
@@ -195,7 +198,7 @@ def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Pi
             if not state.made and not run.sender_may_publish():
                 return MayNotPublish()
             picks = choose(state)
-            if isinstance(picks, Unchosen):
+            if isinstance(picks, Unchosen | PutBack):
                 return picks
             merged = _merge(run, workspace, state, picks)
             if isinstance(merged, Entangled):

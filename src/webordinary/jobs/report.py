@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
-from webordinary.jobs.history import Entangled, MayNotPublish, Unchosen, WaitingChange
+from webordinary.jobs.history import Entangled, MayNotPublish, PutBack, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import Flawed, SiteComparison
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.run import JobRun
@@ -182,7 +182,7 @@ def _named(refused: Sequence[str]) -> str:
 
 
 def of_publication(
-    run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed
+    run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | PutBack | MayNotPublish | BuildFailed
 ) -> Settlement:
     """The conversation's changes are public, or the reply asks which changes are meant."""
     match outcome:
@@ -209,6 +209,12 @@ def of_publication(
                 "This conversation has no change of its own. These changes are not public yet:\n\n"
                 f"{_listed(run, waiting)}\n\nReply “publish all” to publish all of them, or answer “publish” to the "
                 "mail about the change that you mean."
+            )
+        case PutBack(changes=changes):
+            words = (
+                "These changes were taken back, and are on your edit site again, because the person who looks after "
+                f"your site has put back an earlier state:\n\n{_listed(run, changes)}\n\nNothing was published. "
+                "Reply “publish all” to publish them, too, or write in words what shall not be there."
             )
         case MayNotPublish():
             return Settlement(JobOutcome.FAILED, JobResult(ANOTHER_PUBLISHES, error=NOT_A_PUBLISHER))
@@ -237,14 +243,14 @@ def of_edit_alone(done: Settlement) -> Settlement:
 def of_undo(
     run: JobRun,
     deployment: EditDeployment,
-    public: PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed | None,
+    public: PublicDeployment | Entangled | Unchosen | PutBack | MayNotPublish | BuildFailed | None,
 ) -> Settlement:
     """The change is taken back on the edit site, and on the public site if it was there and can be separated."""
     settled = of_deployment(run, deployment)
     change, customer = deployment.change, run.job.key.user_id
     result = settled.result
     if settled.outcome is JobOutcome.SUCCEEDED:
-        taken_back = ChangeLine(change.summary.removeprefix(_UNDONE), customer, change.undoes)
+        taken_back = ChangeLine(undone_words(change.summary), customer, change.undoes)
         result = replace(result, undone=taken_back)
     if public is None:
         return replace(settled, result=result)
@@ -261,6 +267,11 @@ _UNDONE = "Undone: "
 def words_of_undo(summary: str) -> str:
     """What is told of a change that is taken back."""
     return f"{_UNDONE}{summary}"
+
+
+def undone_words(summary: str) -> str:
+    """What `words_of_undo` was made of."""
+    return summary.removeprefix(_UNDONE)
 
 
 def lines_of(changes: Sequence[WaitingChange]) -> tuple[ChangeLine, ...]:

@@ -152,6 +152,8 @@ class Instruction:
     """Files of the mail that this one answers a question about, where it is not clear whether they are meant, too."""
     undone_since: bool = False
     """A “yes”, and the conversation's newest change was taken back after its last question."""
+    confirms: bool = False
+    """Whether a `publish` answers the question that another `publish` led to."""
     replies: bool = False
     """Whether an `undo` or `publish` goes on from an earlier mail, also from one that is not known any more."""
 

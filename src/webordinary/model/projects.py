@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
 from webordinary.model.errors import InvalidName, Permanent
+from webordinary.model.jobs import ChangeLine
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -67,12 +68,17 @@ class Project:
     """When that was, as a Unix time."""
     folder: str = ""
     """Where the site lies in its repository, such as `apps/web`; empty: at the top."""
+    rolled_back_at: float = 0.0
+    """When an operator last put one of its sites back, as a Unix time."""
+    waiting_then: tuple[ChangeLine, ...] = ()
+    """What was on the edit site only, after that."""
     time_zone: str = ""
     """The zone of dates in mails, such as `Europe/Berlin`; empty: UTC."""
 
     def __post_init__(self) -> None:
         for name in ("domains", "allowed_hosts", "wishes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
+        object.__setattr__(self, "waiting_then", tuple(ChangeLine(*one) for one in self.waiting_then))
 
     @property
     def zone(self) -> tzinfo:

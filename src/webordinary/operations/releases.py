@@ -12,16 +12,23 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.compose.container import Container
+from webordinary.compose.steps import brand_of
+from webordinary.jobs.history import LiveState, in_a_line
 from webordinary.jobs.ports import ProjectLeases, Releases, SourceRollback
+from webordinary.jobs.report import lines_of, undone_words
 from webordinary.jobs.site_files import Release, Stage, manifest_of
+from webordinary.mail.replies.answers import rolled_back
+from webordinary.mail.replies.compose import compose
 from webordinary.model.claims import OperatorToken, ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
+from webordinary.model.jobs import ChangeLine
 from webordinary.model.projects import Project
 from webordinary.operations.onboarding import project_of
 
@@ -64,11 +71,67 @@ def roll_back(services: Container, project_id: str, stage: Stage, name: str) -> 
         now=services.clock.now,
         wait=time.sleep,
     )
+    before = _state(services, project)
     with services.registered(operator):
         done = rollback.roll_back(project, stage, name, operator)
     data = {"project": project_id, "stage": stage.value, "release": done.release.name, "commit": done.commit}
     services.events.emit(Event(EventKind.SITE_ROLLED_BACK, worker=operator, data=data))
+    if before and done.commit:
+        done = _with_changes(services, project, done, before)
+        now = services.clock.now()
+        noted = project_of(services, project_id)
+        noted = replace(noted, rolled_back_at=now.timestamp(), waiting_then=done.waiting)
+        services.directory.add_project(noted, now)
+        _tell_people(services, project_id, done, now)
     return done
+
+
+def _state(services: Container, project: Project) -> LiveState | None:
+    """What waits to be published; None where that cannot be found out, as it must not hold a rollback up."""
+    public = services.releases.current(project.project_id, Stage.PUBLIC)
+    with suppress(WebOrdinaryError, OSError):
+        return services.history.state(project, public.name if public else "")
+    return None
+
+
+def _with_changes(services: Container, project: Project, done: RolledBack, before: LiveState) -> RolledBack:
+    """With what the rollback took away and brought back."""
+    after = _state(services, project)
+    waiting = lines_of(after.waiting) if after else ()
+    if done.release.stage is Stage.EDIT:
+        lost, undos = services.history.put_back(project, before.main, done.release.name)
+        gone = [ChangeLine(in_a_line(note), note.customer, sha) for sha, note in lost]
+        back = [ChangeLine(undone_words(in_a_line(note)), note.customer, note.undoes) for _, note in undos]
+        return replace(done, gone=tuple(gone), back=tuple(back), waiting=waiting)
+    was, now = set(lines_of(before.waiting)), set(waiting)
+    gone = [one for one in waiting if one not in was]
+    back = [one for one in lines_of(before.waiting) if one not in now]
+    return replace(done, gone=tuple(gone), back=tuple(back), waiting=waiting)
+
+
+MOST_TOLD = 50
+"""People of a site who are told of a rollback."""
+
+
+def _tell_people(services: Container, project_id: str, done: RolledBack, now: datetime) -> None:
+    """Write to each person of the site, in the conversation of their newest mail, what is shown now."""
+    if not (done.gone or done.back):
+        return
+    people = [one for one in services.directory.senders() if one.key.project_id == project_id][:MOST_TOLD]
+    for person in people:
+        newest = next(iter(services.jobs.settled_jobs(person.key, 1)), None)
+        mail = services.mail_deps.parsed_mails.load(newest.email_id) if newest else None
+        if newest is None or mail is None or mail.sender.lower() != person.address:
+            continue  # no conversation to tell it in
+        is_edit = done.release.stage is Stage.EDIT
+        answer = rolled_back(done.gone, done.back, done.waiting, person.key.user_id, person.role, is_edit=is_edit)
+        reply = compose(
+            answer, email_id=newest.email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now,
+            kind=f"rolled-back-{int(now.timestamp())}", thread_id=newest.thread_id, brand=brand_of(services.config),
+        )  # fmt: skip
+        if not services.profile.replies_leave_at_once:  # else it gets another Message-ID, and is filed as it leaves
+            services.mail_deps.threads.add_message(newest.thread_id, reply.message_id, newest.email_id)
+        services.outbox.put(reply, now)
 
 
 WAIT_SECONDS = 30.0
@@ -82,6 +145,12 @@ class RolledBack:
     release: Release
     flipped: bool
     commit: str | None = None
+    gone: tuple[ChangeLine, ...] = ()
+    """Changes that the site does not show any more."""
+    back: tuple[ChangeLine, ...] = ()
+    """Changes that it shows again."""
+    waiting: tuple[ChangeLine, ...] = ()
+    """What its people would publish now with `publish all`."""
     problem: str = ""
     """Why the branch has no such commit: the next change would restore what was rolled back."""
 

@@ -22,7 +22,7 @@ from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
-from webordinary.mail.replies.answers import Answer, Status
+from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import (
     ANSWER,
     APPROVAL,
@@ -40,7 +40,7 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import ChangeLine, DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, first_job_of, job_id_of
-from webordinary.model.projects import SenderRole
+from webordinary.model.projects import Project, SenderRole
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
@@ -324,7 +324,7 @@ class Answering:
         return {"replied": len(subjects) > 1}
 
     def _not_done(self, key: str, since: datetime, until: datetime) -> list[str]:
-        """The subjects of the mails beyond the hourly limit that nobody has had done since."""
+        """The subjects of the mails beyond the hourly limit that were not done since, either."""
         counted = self.mail_deps.rates.counted(limited_scope(key), since, until)
         left = [one for one in counted if self.pool.jobs.get(job_id_of(one, 1)) is None]
         left.sort(key=lambda one: self.mail_deps.read(one).envelope.received_at)
@@ -406,7 +406,7 @@ class Answering:
             wish = wish_in(mail.text, mail.sender_name)
             exact_only = project is not None and project.agent in ("builtin", "auto")
             return answers.told_wish(*(wish or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
-        return answers.report_status(self._status_of(thread.key, wishes) if thread else Status(wishes=wishes))
+        return answers.report_status(self._status_of(thread.key, wishes) if thread else PersonStatus(wishes=wishes))
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
         entitled = self.mail_deps.entitlements(mail)
@@ -415,7 +415,7 @@ class Answering:
             return answers.choose_project(found.project_ids, found.addresses, found.named)
         return answers.gave_up(mail)
 
-    def _status_of(self, key: ProjectUser, wishes: Sequence[str]) -> Status:
+    def _status_of(self, key: ProjectUser, wishes: Sequence[str]) -> PersonStatus:
         """Also the questions that a person has not answered, and their changes that they have not published."""
         now, busy = self.now(), self.pool.jobs.open_jobs(key)
         mine = self.pool.jobs.settled_jobs(key, _STATUS_JOBS)
@@ -423,9 +423,13 @@ class Answering:
         subjects = [self._subject_of(job.email_id) for job in asked]
         if len(mine) == _STATUS_JOBS:
             subjects.append(f"only your last {_STATUS_JOBS:,} mails were looked at")
-        waiting = [one.words for one in not_published(mine)]
+        project = self.mail_deps.directory.project(key.project_id)
+        own = key.user_id
+        waiting = [
+            one.words if one.asked_by == own else answers.line_of(one, own) for one in not_published(mine, project)
+        ]
         not_done = self._not_done(key.text, now - timedelta(days=1), now)
-        return Status([self._status_line(job) for job in busy], wishes, subjects, waiting, not_done)
+        return PersonStatus([self._status_line(job) for job in busy], wishes, subjects, waiting, not_done)
 
     def _subject_of(self, email_id: str) -> str:
         mail = self.mail_deps.parsed_mails.load(email_id)
@@ -456,10 +460,14 @@ def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -
     return [job for job in asked if job.settled_at and job.settled_at >= since]
 
 
-def not_published(settled: Sequence[Job]) -> list[ChangeLine]:
-    """A person's changes that wait: those that their newest publication left back, and those made since."""
-    waiting: list[ChangeLine] = []
-    for job in reversed(settled):
+def not_published(settled: Sequence[Job], project: Project | None = None) -> list[ChangeLine]:
+    """A person's changes that wait: those that their newest publication left back, and those made since.
+
+    After an operator's rollback it begins with all changes that waited then: `publish all` brings them all.
+    """
+    since = project.rolled_back_at if project else 0.0
+    waiting = list(project.waiting_then) if project else []
+    for job in reversed([one for one in settled if one.settled_at and one.settled_at.timestamp() > since]):
         result, user_id = job.result, job.key.user_id
         if job.outcome is not JobOutcome.SUCCEEDED or result is None:
             continue

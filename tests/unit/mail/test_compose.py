@@ -33,7 +33,7 @@ from webordinary.mail.replies.answers import (
     Link,
     Listing,
     Paragraph,
-    Status,
+    PersonStatus,
     answer_job,
     choose_project,
     gave_up,
@@ -257,8 +257,8 @@ def test_the_other_answers_say_what_to_do() -> None:
     for body in bodies(replied(choose_project(("bakery",), ("edit+bakery@localhost",), "bakry"))):
         assert "no site “bakry”" in body
         assert "write back to this mail" not in body
-    assert "Nothing is in work" in bodies(replied(report_status(Status())))[0]
-    assert "amelia" in bodies(replied(report_status(Status(("amelia: queued",)))))[1]
+    assert "Nothing is in work" in bodies(replied(report_status(PersonStatus())))[0]
+    assert "amelia" in bodies(replied(report_status(PersonStatus(("amelia: queued",)))))[1]
     assert "too many parts" in bodies(replied(not_readable("too many parts")))[0]
 
 
@@ -442,7 +442,10 @@ FILES = tuple(
 FLAWS = tuple((kind, "Home", "x.png") for kind in ("link", "picture", "alt", "title", "size"))
 PHOTO = Attachment("index.html", "image/png", AttachmentKind.IMAGE, 1, "0" * 64)
 RIVALS = Instruction("x", "", SCOTT, Command.EDIT, (PHOTO,), rivals=(PHOTO,))
+LINE = (ChangeLine("Changed it.", "scott"),)
 ANSWERS = {
+    "edit site put back": answers.rolled_back(LINE, LINE, LINE, "scott", SenderRole.BOTH, is_edit=True),
+    "public site put back": answers.rolled_back(LINE, (), (), "scott", SenderRole.BOTH, is_edit=False),
     "held, paused": answers.held(parsed(), paused=True),
     "held, no budget": answers.held(parsed(), paused=False),
     "later": answers.later(parsed(), JobResult(""), WHEN),
@@ -461,14 +464,14 @@ ANSWERS = {
     "no site": choose_project(LIST[:1], LIST[:1]),
     "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
     "a publisher asks": answers.not_theirs(parsed()),
-    "status": report_status(Status(
+    "status": report_status(PersonStatus(
         ("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)
     )),
-    "status of what waits": report_status(Status(
+    "status of what waits": report_status(PersonStatus(
         asked=("spelling",), waiting=("Changed the title of the homepage to “Spring”.",), not_done=("spelling",)
     )),
-    "status of dates": report_status(Status((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}"))),
-    "no status": report_status(Status()),
+    "status of dates": report_status(PersonStatus((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}"))),
+    "no status": report_status(PersonStatus()),
     "not done": answers.not_done(("spelling", "only your last 1,000 mails were looked at")),
     "remembered": answers.told_wish(Command.REMEMBER, "spelling", ("spelling",), exact_only=True),
     "remembered too much": answers.told_wish(Command.REMEMBER, "prices", ("spelling",), exact_only=False),

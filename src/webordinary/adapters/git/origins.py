@@ -14,6 +14,8 @@ from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, har
 from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
 from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
 from webordinary.adapters.git.objects import check_commit, check_sources
+from webordinary.adapters.git.repository import GitLines, live_start
+from webordinary.jobs.history import LiveState, Notes, compare, put_back
 from webordinary.jobs.source import SourceTree
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.projects import Project
@@ -163,6 +165,7 @@ def _before(mirror: Git, change: str | None) -> str:
 
 DIFF_CHARACTERS = 200_000
 _QUICKLY = 10.0
+_NO_JOB = "-"
 _HISTORY_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -181,6 +184,22 @@ class GitHistory:
             git = self._mirrors.refresh(project)
         shown = git.attempt("show", "--format=", "--no-color", "--no-ext-diff", "--no-textconv", commit, "--")
         return shown.out.decode(errors="replace")[:DIFF_CHARACTERS] if shown.code == 0 else None
+
+    def state(self, project: Project, public: str) -> LiveState:
+        """The edit site beside the public one, whose release is `public`; asks the origin."""
+        git = self._mirrors.refresh(project)
+        name = main_branch(git, project)
+        branch = live_branch(name, project)
+        main, live = (
+            git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{one}").out.decode().strip()
+            for one in (name, branch)
+        )
+        head = live or live_start(git, main, public, branch, project.folder)
+        return compare(GitLines(git, project.folder), main, head, _NO_JOB, begun=bool(live or public))
+
+    def put_back(self, project: Project, main: str, release: str) -> tuple[Notes, Notes]:
+        """What the edit site loses when it shows this release again, and the undos that it loses."""
+        return put_back(GitLines(self._mirrors.git(project.project_id), project.folder), main, release)
 
     def subjects(self, project: Project, commits: Collection[str]) -> dict[str, str]:
         """What commits did, in a line each, as far as that is known on this machine or told quickly: it never fails."""

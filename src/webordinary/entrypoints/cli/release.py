@@ -95,7 +95,8 @@ def roll_back(args: argparse.Namespace) -> int:
     if args.json:
         print_json({
             "project": args.project, "stage": args.stage, "release": done.release.name, "changed": done.flipped,
-            "commit": done.commit, "problem": done.problem,
+            "commit": done.commit, "problem": done.problem, "not_shown_any_more": [one.words for one in done.gone],
+            "shown_again": [one.words for one in done.back], "not_public": [one.words for one in done.waiting],
         })  # fmt: skip
     elif done.flipped:
         print(f"The {args.stage} site of {args.project} shows {done.release.name} again.")
@@ -103,6 +104,13 @@ def roll_back(args: argparse.Namespace) -> int:
         print(f"The {args.stage} site of {args.project} shows {done.release.name} already.")
     if done.commit and not args.json:
         print(f"Its source is back there too, by commit {done.commit[:12]}: the next change starts from what is shown.")
+    listed = {
+        "Not shown any more": done.gone, "Shown again": done.back,
+        "`publish all` of its people would publish now": done.waiting,
+    }  # fmt: skip
+    for title, changes in listed.items():
+        if changes and not args.json:
+            print("\n".join([f"{title}:", *(f"  {clean(one.words)}" for one in changes)]))
     if done.problem:
         raise CommandFailed(
             f"its source did not follow: {done.problem}",

@@ -135,6 +135,24 @@ def _lines(changes: Sequence[ChangeLine], reader: str) -> tuple[str, ...]:
     return tuple(line_of(one, reader) for one in changes)
 
 
+def rolled_back(
+    gone: Sequence[ChangeLine],
+    back: Sequence[ChangeLine],
+    waiting: Sequence[ChangeLine],
+    reader: str,
+    role: SenderRole,
+    *,
+    is_edit: bool,
+) -> Answer:
+    """The mail to a site's people after an operator put the edit site or the public site back."""
+    site = "edit" if is_edit else "public"
+    said = Paragraph(f"The person who looks after your site has put your {site} site back to an earlier state.")
+    titles = (("Not shown there any more", gone), ("Shown there again", back), ("Not public yet", waiting))
+    blocks = [Listing(title, _bounded(_lines(some, reader))) for title, some in titles if some]
+    more = (Paragraph("Reply “publish all” to publish these, too."),) if waiting and role.may(Command.PUBLISH) else ()
+    return Answer("An earlier state of your site is shown again", (said, *blocks, *more))
+
+
 def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
     """The answer to an editor's change, for the person who may publish it."""
     who = Paragraph(f"{mail.sender_name or mail.sender} asked for this change, and your word makes it public.")
@@ -365,7 +383,7 @@ def not_theirs(mail: ParsedMail) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PersonStatus:
     """What `status` knows of a person's mails."""
 
     lines: Sequence[str] = ()
@@ -378,7 +396,7 @@ class Status:
     """Mails beyond the hourly limit."""
 
 
-def report_status(status: Status) -> Answer:
+def report_status(status: PersonStatus) -> Answer:
     """The answer to `status`: the work under way, what waits for an answer or a `publish`, and the standing wishes."""
     no_work = "Nothing is in work." if status.not_done else _NO_WORK
     work: Block = Listing("In work", _bounded(status.lines)) if status.lines else Paragraph(no_work)
