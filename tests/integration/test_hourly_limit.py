@@ -175,7 +175,9 @@ def listed(harness: EmbeddedHarness) -> list[str]:
     return [text_of(harness, name, "limited-list") for name in names]
 
 
-def test_when_the_hour_is_over_one_mail_names_all_that_were_not_done(harness: EmbeddedHarness, clock: Clock) -> None:
+def test_when_the_hour_is_over_one_mail_names_all_that_were_not_done(
+    harness: EmbeddedHarness, clock: SettableClock
+) -> None:
     for _ in range(5):
         harness.receive()
     clock.time += timedelta(minutes=59)
@@ -187,7 +189,7 @@ def test_when_the_hour_is_over_one_mail_names_all_that_were_not_done(harness: Em
     assert [f"Mail {n}" in text for n in range(1, 6)] == [False, False, True, True, True]
 
 
-def test_of_one_mail_beyond_the_limit_its_sender_is_told_once(harness: EmbeddedHarness, clock: Clock) -> None:
+def test_of_one_mail_beyond_the_limit_its_sender_is_told_once(harness: EmbeddedHarness, clock: SettableClock) -> None:
     for _ in range(3):
         harness.receive()
     clock.time += timedelta(hours=1)
@@ -195,7 +197,7 @@ def test_of_one_mail_beyond_the_limit_its_sender_is_told_once(harness: EmbeddedH
     assert (len(told(harness)), listed(harness)) == (1, [])
 
 
-def test_status_names_the_mails_that_were_not_done(harness: EmbeddedHarness, clock: Clock) -> None:
+def test_status_names_the_mails_that_were_not_done(harness: EmbeddedHarness, clock: SettableClock) -> None:
     for _ in range(4):
         harness.receive()
     clock.time += timedelta(hours=2)
@@ -206,7 +208,7 @@ def test_status_names_the_mails_that_were_not_done(harness: EmbeddedHarness, clo
     assert "Mail 3" not in text_of(harness, harness.receive("status"))
 
 
-def test_no_open_question_leaves_the_status_in_silence(harness: EmbeddedHarness, clock: Clock) -> None:
+def test_no_open_question_leaves_the_status_in_silence(harness: EmbeddedHarness, clock: SettableClock) -> None:
     question = Settlement(JobOutcome.SUCCEEDED, JobResult("Which?", question="Which?"))
     for number in range(30):
         harness.receive()
