@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness import options, report, working_folder
-from jail_start import NoHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentTask
+from webordinary.model.claims import OperatorToken
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests know the texts
 from tests.hostile_texts import EVERYTHING, KINDS, MAILS, OPENINGS, UNITS, put_into_site, repeated
@@ -34,7 +34,7 @@ def seconds(folder: Path, kind: str, text: str) -> float:
     with TemporaryDirectory(dir=folder) as name:
         put_into_site(Path(name), kind or "html", text if kind else "<title>a</title><p>Open on Mondays.")
         began = time.process_time()
-        BuiltinAgent().run(AgentTask(EVERYTHING if kind else text, Path(name), ()), NoHold())
+        BuiltinAgent().run(AgentTask(EVERYTHING if kind else text, Path(name), ()), OperatorToken("bench"))
         return time.process_time() - began
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from edit_publish import Unhurried
 from webordinary.adapters.aws.provision.shapes import make_site_bucket
 from webordinary.adapters.aws.site.deploy import plan_deploy
 from webordinary.adapters.aws.site.objects import S3Objects
@@ -20,6 +19,7 @@ from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
 from webordinary.adapters.builders import PlainFiles
 from webordinary.jobs.site_files import FOLDER, Mark, Release, Stage
 from webordinary.jobs.source import Built, SourceTree
+from webordinary.model.claims import OperatorToken
 
 sys.path.append(str(Path(__file__).parents[2]))
 from tests.aws.emulator import credentials, running_ministack
@@ -71,7 +71,7 @@ class LargeSite:
     def built(self, releases: S3Releases) -> Release:
         staged = releases.stage("large", Stage.EDIT, self.count)
         tree = SourceTree(self.source, dict(self.ids))
-        built = PlainFiles().build(tree, staged, releases.current("large", Stage.EDIT), Unhurried())
+        built = PlainFiles().build(tree, staged, releases.current("large", Stage.EDIT), OperatorToken("bench"))
         assert isinstance(built, Built)
         return releases.finish("large", Stage.EDIT, staged, f"{self.count:040x}"[::-1])
 
