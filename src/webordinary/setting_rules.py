@@ -43,7 +43,7 @@ def number(low: float, high: float, *, whole: bool = True) -> SettingRule:
 
 
 def flag() -> SettingRule:
-    """Yes or no."""
+    """A boolean: yes or no."""
 
     def read(raw: object) -> bool:
         if str(raw).lower() not in _TRUTH:

@@ -53,7 +53,7 @@ class Failure(AslError):
         self.fatal = fatal or error == RUNTIME
 
     def located_at(self, state: str, number: int) -> Failure:
-        """The same failure, its cause telling where."""
+        """The same failure with the state in its cause."""
         if not self.located:
             return self
         place = f"An error occurred while executing the state '{state}' (entered at the event id #{number})."

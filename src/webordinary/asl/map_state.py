@@ -81,7 +81,7 @@ class MapPlan:
 
 
 class Map(State):
-    """Its one machine is run once per item."""
+    """One machine, run once for each item."""
 
     type = "Map"
     retriable = True
@@ -194,7 +194,7 @@ def processor(raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 
 class Parallel(State):
-    """Its machines are its branches."""
+    """One machine for each branch."""
 
     type = "Parallel"
     retriable = True

@@ -24,7 +24,7 @@ class HistoryEvent(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """Whether AWS would show it, and so count it."""
+        """Whether AWS numbers events of this kind."""
         return self.type[0].isupper() and "~" not in self.scope
 
 
@@ -156,7 +156,7 @@ class TaskTokens(Protocol):
 
 
 class EngineClockPort(Protocol):
-    """Where the time comes from."""
+    """The clock of the engine."""
 
     def now(self) -> datetime:
         """Now, aware, in UTC."""

@@ -69,7 +69,7 @@ class Frame:
     scratch: Any = None  # what a state may compute again from its input at any time
 
     def due_at(self, beats: dict[str, float]) -> float | None:
-        """When time itself changes something here."""
+        """When a timer of this frame ends."""
         attempt = self.attempt
         if self.phase is not Phase.AWAITING or attempt is None:
             return self.wake_at

@@ -154,13 +154,13 @@ class FailedExecutions:
         self._ends[name] = (now + timedelta(seconds=self._delay(failures)), failures + 1)
 
     def forgive(self, name: str) -> None:
-        """It went well."""
+        """Forget the failures of an execution."""
         self._ends.pop(name, None)
 
     def until_later(self, now: datetime) -> set[str]:
-        """Those to leave alone now."""
+        """The executions that wait for their next try."""
         return {name for name, (end, _) in self._ends.items() if end > now}
 
     def next_end(self, now: datetime) -> datetime | None:
-        """When the first of them may be tried again."""
+        """The time of the earliest next try."""
         return min((end for end, _ in self._ends.values() if end > now), default=None)

@@ -105,7 +105,7 @@ class Pass(State):
         self.result: JSON = raw.get("Result")
 
     def begin(self, step: RunStep, frame: Frame) -> None:
-        """Done at once."""
+        """Finishes at once."""
         data = step.data(frame)
         made = self.flow.arguments(data, self.flow.effective_input(data))
         step.complete(frame, data, self.result if self.has_result else made)
@@ -176,7 +176,7 @@ class Wait(State):
             step.record(frame, "waitPlanned", until=until)
 
     def wake(self, step: RunStep, frame: Frame) -> None:
-        """Hand the input on."""
+        """Finishes with the input."""
         data = step.data(frame)
         step.complete(frame, data, self.flow.effective_input(data))
 
@@ -207,7 +207,7 @@ def whole_seconds(field: Field, data: Data) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRule:
-    """A test, and what follows if it holds."""
+    """A test and the next state if it holds."""
 
     holds: Condition
     next: str
@@ -368,7 +368,7 @@ class Task(State):
         step.record(frame, f"{self.resource.kind}Started")
 
     def call(self, step: RunStep, frame: Frame) -> None:
-        """Make the attempt that is on disk."""
+        """Call the handler for the recorded attempt."""
         attempt = _attempt(frame)
         began = step.at
         try:

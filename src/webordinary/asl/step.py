@@ -138,11 +138,11 @@ class RunStep:
             raise NotReady(f"{call}: {failure.__cause__ or failure}") from failure
 
     def tick(self) -> None:
-        """Look at the clock again."""
+        """Read the clock."""
         self.at = self.clock.now().timestamp()
 
     def data(self, frame: Frame, token: str | None = None, item: dict[str, Any] | None = None) -> Data:
-        """What this frame's state may look at."""
+        """The data that expressions of the state read."""
         return Data(
             frame.input,
             frame.variables,

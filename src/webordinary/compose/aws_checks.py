@@ -49,7 +49,7 @@ def account_checks(config: Config) -> Iterator[Check]:
 
 
 def cloud_checks(services: AwsContainer) -> Iterator[Check]:
-    """What deploying makes."""
+    """The checks of the resources that `aws deploy` makes."""
     config = services.config
     endpoint = config.aws_endpoint or None
     tools = connect_tools(config.aws_region, endpoint)

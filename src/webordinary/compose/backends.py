@@ -107,6 +107,6 @@ def outage_of(problem: Exception) -> tuple[str, bool] | None:
 
 
 def require_boto3() -> None:
-    """Say what is missing, in words."""
+    """Raise Permanent if boto3 is not installed."""
     if find_spec("boto3") is None:
         raise Permanent("the backend aws needs boto3: pip install 'webordinary[aws]'")

@@ -49,7 +49,7 @@ class EmulatedEvents:
         return self._meter.read()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         self._db.close()
 
 

@@ -164,7 +164,7 @@ def prepare_removal(config: Config, report: Callable[[str], None]) -> None:
 
 
 def registry(config: Config) -> ImageRegistry:
-    """Where to push to."""
+    """The registry of the worker's image."""
     endpoint = config.aws_endpoint or None
     return registry_of(boto3.client("ecr", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint))
 
@@ -176,7 +176,7 @@ def newest_image_tag(config: Config) -> str:
 
 
 def renew(config: Config, image: str) -> None:
-    """Let the workers run this image."""
+    """Deploy the image to the workers."""
     endpoint = config.aws_endpoint or None
     renew_service(boto3.client("ecs", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint), image)
 

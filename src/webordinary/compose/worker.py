@@ -78,7 +78,7 @@ def agents_of(
 
 
 def limits_of(config: Config) -> AgentLimits:
-    """What one mail may use up."""
+    """The limits of an agent's run for one mail."""
     return AgentLimits(config.agent_seconds, turns=config.agent_turns, cost_usd=config.agent_cost_usd)
 
 
@@ -137,7 +137,7 @@ def run_embedded_worker(
 
 
 def stop_on(stopping: threading.Event, worker: Worker) -> None:
-    """Wait to be told, then tell the worker."""
+    """Stop the worker when the event is set."""
     stopping.wait()
     worker.stop()
 

@@ -102,7 +102,7 @@ def worker_stop_seconds(config: Config) -> float:
 
 
 def supervisor_stop_seconds(config: Config) -> float:
-    """With its workers."""
+    """The time that a supervisor needs to stop, with its workers."""
     return worker_stop_seconds(config) + 10.0
 
 

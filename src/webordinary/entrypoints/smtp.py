@@ -341,7 +341,7 @@ class _Session(SMTP):
             self.session.peer = self._proxied_peer  # type: ignore[assignment]  # aiosmtpd keeps a pair there
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Free the place."""
+        """Release the slot of the connection."""
         self._sessions.remove(self)
         if self._deadline is not None:
             self._deadline.cancel()

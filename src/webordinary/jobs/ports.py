@@ -55,7 +55,7 @@ class AgentLimits:
 
     @property
     def too_costly(self) -> str:
-        """What became too much, in words."""
+        """The exceeded limit of cost, in words."""
         return f"more work than one mail may cost (${self.cost_usd:.2f})"
 
 
@@ -70,7 +70,7 @@ class AttachedFile:
 
 
 def ignore_progress(told: object) -> None:
-    """For those who do not want to know."""
+    """Ignores progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ class Sessions(Protocol):
         """The agent's session, empty for a new thread."""
 
     def keep_session(self, thread_id: str, session: str) -> None:
-        """Remember it."""
+        """Store the session of a thread."""
 
 
 class Screenshotter(Protocol):

@@ -63,7 +63,7 @@ class Screenshots:
 
 
 class NoLedger:
-    """For agents without costs."""
+    """A ledger that records nothing."""
 
     def spend(self, job: Job, usd: float, now: datetime) -> None: ...
 
@@ -84,7 +84,7 @@ class NoSessions:
 
 
 class NoLogs:
-    """Discards build logs."""
+    """A build log that keeps nothing."""
 
     def add(self, job_id: str, text: str) -> None: ...
 

@@ -50,12 +50,12 @@ def is_hidden(path: str) -> bool:
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """As it is kept."""
+    """The manifest as JSON."""
     return json.dumps(manifest_record(manifest), separators=(",", ":"), ensure_ascii=False)
 
 
 def manifest_record(manifest: Manifest) -> dict[str, object]:
-    """As a part of something larger."""
+    """The manifest as a JSON value."""
     return {"version": _VERSION, "files": {path: _kept(manifest[path]) for path in sorted(manifest)}}
 
 
@@ -240,7 +240,7 @@ def media_type_of(name: str, *, foreign: bool = False) -> str:
 
 
 def is_textual(name: str) -> bool:
-    """What has a charset."""
+    """Whether a media type has a charset."""
     return _bare(name).startswith(_TEXTUAL)
 
 

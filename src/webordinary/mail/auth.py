@@ -136,7 +136,7 @@ _LONGEST_LINE = 900  # a longer one might be folded, wherever its words allow
 
 @dataclass(frozen=True, slots=True)
 class SesTrace:
-    """What the block says."""
+    """The fields of SES's header block."""
 
     peer: str
     mail_from: str

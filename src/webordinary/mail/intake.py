@@ -63,7 +63,7 @@ def emails_of(raw: bytes, envelopes: Sequence[Envelope]) -> tuple[Email, ...]:
 
 
 def announce(email: Email, events: Events, *, is_new: bool) -> Accepted:
-    """A mail was stored; a new one is told of."""
+    """Emit MailReceived for a new mail."""
     if is_new:
         to = without_token(email.envelope.recipient.encode()).decode()  # many people see events
         data = {"recipient": to, "peer": email.envelope.peer, "size": len(email.raw)}

@@ -150,7 +150,7 @@ class ParsedMails(Protocol):
     """What was read out of each mail. The first reading stays: saving again changes nothing."""
 
     def save(self, email_id: str, mail: ParsedMail, now: datetime) -> None:
-        """Keep the reading of a mail."""
+        """Store a parsed mail."""
 
     def load(self, email_id: str) -> ParsedMail | None:
         """The reading of a mail, or None where there is none yet."""
@@ -282,7 +282,7 @@ class UndeliveredReplies(Protocol):
 
 
 class Transport(Protocol):
-    """How a reply leaves the house."""
+    """Delivers replies."""
 
     def send(self, reply: Reply) -> str | None:
         """Deliver once, as far as the transport can tell; raises Transient, PerhapsSent or Permanent.

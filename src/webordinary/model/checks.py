@@ -12,7 +12,7 @@ from webordinary.model.errors import WebOrdinaryError
 
 
 class Verdict(StrEnum):
-    """How it stands."""
+    """The verdict of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was looked at; `todo` is empty where nothing is to be done."""
+    """What a check found; `todo` is empty where nothing is to be done."""
 
     verdict: Verdict
     what: str
@@ -30,24 +30,24 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A look at one thing. It may take its time and fail: who runs it bounds both."""
+    """A check by its name. It may be slow and may fail; `run_checks` bounds both."""
 
     name: str
     look: Callable[[], CheckResult]
 
 
 def good(what: str) -> CheckResult:
-    """All is well."""
+    """A passed check."""
     return CheckResult(Verdict.OK, what)
 
 
 def doubtful(what: str, todo: str) -> CheckResult:
-    """It works, but not for everybody or not for long."""
+    """A check that passed with a warning."""
     return CheckResult(Verdict.WARN, what, todo)
 
 
 def broken(what: str, todo: str) -> CheckResult:
-    """It does not work."""
+    """A failed check."""
     return CheckResult(Verdict.FAIL, what, todo)
 
 

@@ -338,7 +338,7 @@ _STOPPED = Settlement(
 
 @dataclass(frozen=True, slots=True)
 class ProjectRemoval:
-    """What would go."""
+    """What a removal would delete."""
 
     project: Project
     senders: tuple[Sender, ...]

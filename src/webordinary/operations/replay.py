@@ -50,7 +50,7 @@ class RecordedEvents:
         self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
-        """Keep it for the operator."""
+        """Record the event for the operator."""
         self.events.append(event)
 
 

@@ -33,7 +33,7 @@ def unowned_too_long(queues: Iterable[QueueSummary], now: datetime) -> list[Queu
 
 
 def alerts_for(dead_letters: Iterable[DeadLetter], queues: Iterable[QueueSummary], now: datetime) -> list[Alert]:
-    """All that is wrong now."""
+    """The alerts of the present state."""
     return [*map(_of_letter, dead_letters), *(_of_queue(queue, now) for queue in unowned_too_long(queues, now))]
 
 

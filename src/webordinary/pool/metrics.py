@@ -89,7 +89,7 @@ class MetricsState:
         self.histograms.setdefault(measure.histogram, {}).setdefault(label, Histogram()).add(value / 1000)
 
     def to_json(self) -> str:
-        """As it is kept."""
+        """The state as JSON."""
         histograms = {
             name: {label: [one.buckets, one.total_seconds] for label, one in labels.items()}
             for name, labels in self.histograms.items()
@@ -114,7 +114,7 @@ class MetricsStore(Protocol):
         """The tally as it was saved last; an empty one before the first time."""
 
     def save(self, tally: MetricsState) -> None:
-        """Keep it."""
+        """Store the counts."""
 
     def events_after(self, seq: int, limit: int) -> list[CountedEvent]:
         """What is to be counted next, oldest first."""
@@ -142,7 +142,7 @@ class MetricsRecorder:
             self._tallies.save(self._tally)
 
     def _count(self, pages: int) -> bool:
-        """True if there may be more."""
+        """Count one page of events; True if there may be more."""
         for _ in range(pages):
             events = self._tallies.events_after(self._tally.seq, PAGE)
             for event in events:

@@ -199,22 +199,22 @@ class InterruptionAudit(Interruptions, Protocol):
 
 
 class DeadLetters(Protocol):
-    """What was given up, where a person sees it."""
+    """Mails that were given up, for an operator to redrive or drop."""
 
     def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
-        """Keep it with its reason; the same mail with the same reason, after as many redrives, is kept once."""
+        """Store a dead letter. Idempotent by mail, reason and number of redrives."""
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
-        """The newest first."""
+        """The newest dead letters, at most `limit`."""
 
     def get(self, letter_id: int) -> DeadLetter | None:
-        """One of them."""
+        """The dead letter of this number."""
 
     def remove(self, letter_id: int) -> bool:
-        """It was dropped."""
+        """Delete a dead letter; False if there is none of this number."""
 
     def clear(self, email_id: str, redrives: int) -> None:
-        """Its mail runs once more: every dead letter from its runs so far goes."""
+        """Delete the dead letters of a mail's runs so far, as it is redriven."""
 
 
 class Liveness(Protocol):
@@ -229,7 +229,7 @@ class Liveness(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """All of it, as one backend provides it."""
+    """The ports of one backend's pool."""
 
     jobs: Jobs
     pending_callbacks: PendingCallbacks

@@ -68,7 +68,7 @@ def end_workflow(job: Job, settlement: Settlement, pool: Pool, now: datetime) ->
 
 
 def deliver_pending_callbacks(pool: Pool) -> int:
-    """Redo what a crash left undone."""
+    """Deliver callbacks that a crash left pending."""
     jobs = pool.pending_callbacks.pending(_BATCH)
     for job in jobs:
         deliver_callback(job, pool)

@@ -80,7 +80,7 @@ class StopEvent(Protocol):
     """An event that is set once; see threading.Event."""
 
     def set(self) -> None:
-        """Set it."""
+        """Set the event."""
 
     def wait(self, seconds: float, /) -> bool:
         """True once it is set; False if the time is over first."""

@@ -49,7 +49,7 @@ from webordinary.workflow.start import BrokenExecution
 
 
 def words_of(cause: str) -> str:
-    """What the step itself said."""
+    """The error message of a failed step, from its cause."""
     try:
         failure = json.loads(cause)
     except ValueError:

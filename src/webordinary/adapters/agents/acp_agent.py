@@ -74,7 +74,7 @@ class AcpResult:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was interrupted."""
+        """Whether the run was interrupted."""
         return self.reason == "cancelled" and not self.capped
 
 

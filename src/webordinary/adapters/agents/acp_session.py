@@ -84,7 +84,7 @@ class SiteClient:
 
     @property
     def last_message(self) -> str:
-        """What was said after the last use of a tool."""
+        """The agent's text after its last tool call."""
         return "".join(self._words)[:_WORDS]
 
     def begin(self, cost_before: float, call_off: Callable[[], None]) -> None:
@@ -95,7 +95,7 @@ class SiteClient:
         self._calls.clear()
 
     async def session_update(self, session_id: str, update: object, **_: Any) -> None:  # noqa: ANN401
-        """Something happens in there."""
+        """Handles a notification of the agent: progress, tool calls, text."""
         match update:
             case UsageUpdate(cost=cost) if cost and cost.currency.upper() == "USD":
                 self._count_cost(cost.amount)
@@ -132,7 +132,7 @@ class SiteClient:
         limit: int | None = None,
         **_: Any,  # noqa: ANN401
     ) -> ReadTextFileResponse:
-        """A file of the site."""
+        """Reads a file of the site for the agent."""
         try:
             text = workspace.read(self._deps.workspace, path).decode()
         except (OSError, ValueError) as problem:
@@ -237,7 +237,7 @@ def talk(
 
 
 class _Exchange:
-    """One prompt, on one connection."""
+    """One prompt and its answer on one connection."""
 
     def __init__(
         self,
@@ -257,11 +257,11 @@ class _Exchange:
 
     @property
     def cost_usd(self) -> float:
-        """As far as the agent has told."""
+        """The cost that the agent has reported so far."""
         return max(0.0, self._client.total_cost_usd - self._cost_before)
 
     async def run(self) -> AcpResult:
-        """To the agent's last word."""
+        """Sends the prompt and waits for the end of the turn."""
         met = await self._connection.initialize(
             protocol_version=PROTOCOL_VERSION,
             client_capabilities=ClientCapabilities(
@@ -289,7 +289,7 @@ class _Exchange:
         await self._connection.cancel(session_id=self._session)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._calling_off:
             await asyncio.gather(self._calling_off, return_exceptions=True)
         await self._connection.close()

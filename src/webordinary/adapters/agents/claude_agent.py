@@ -104,7 +104,7 @@ class ClaudeResult:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was interrupted."""
+        """Whether the run was interrupted."""
         return self.reason.startswith("aborted")
 
 
@@ -190,7 +190,7 @@ class Invocation:
         ]  # fmt: skip
 
     def env(self, access: Mapping[str, str]) -> dict[str, str]:
-        """What it sees of the world; no key is in it."""
+        """The environment of the program; it has no key."""
         return {
             **_QUIET,
             **access,
@@ -206,7 +206,7 @@ MISSING = "the agent claude needs the extra package: pip install 'webordinary[cl
 
 @dataclass(frozen=True, slots=True)
 class ClaudeSettings:
-    """What the operator may choose."""
+    """The settings of the agent."""
 
     model: str = ""
     shell: bool = False

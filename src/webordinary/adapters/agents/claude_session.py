@@ -67,35 +67,35 @@ def _answer(text: str, wrong: bool = False) -> dict[str, Any]:
 
 
 class Channel:
-    """Between the SDK and one process."""
+    """The SDK's transport to one process."""
 
     def __init__(self, process: AgentProcess) -> None:
         self._process = process
         self._ready = True
 
     async def connect(self) -> None:
-        """It is connected already."""
+        """Does nothing: the process is connected."""
 
     async def write(self, data: str) -> None:
-        """Pass on what the SDK has to say."""
+        """Write a message of the SDK to the process."""
         await self._process.write(data)
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """What the process says, until it ends."""
+        """The messages of the process until it ends."""
         while (message := await self._process.receive()) is not None:
             yield message
 
     async def close(self) -> None:
-        """Let the process leave."""
+        """Close the input, so that the process ends."""
         self._ready = False
         await self._process.close()
 
     def is_ready(self) -> bool:
-        """Whether it can be spoken to."""
+        """Whether the process takes input."""
         return self._ready
 
     async def end_input(self) -> None:
-        """Nothing more will be said."""
+        """Close the input."""
         await self._process.end_input()
 
 

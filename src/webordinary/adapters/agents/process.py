@@ -82,7 +82,7 @@ class AgentProcess:
         return None
 
     async def end_input(self) -> None:
-        """Say that nothing more comes."""
+        """Close the input."""
         with suppress(ConnectionError):
             self._stdin.close()
             await self._stdin.wait_closed()
@@ -211,7 +211,7 @@ class ProgressReporter:
         self._tell(words if len(words) <= MOST_CHARACTERS else f"{words[: MOST_CHARACTERS - 1]}…")
 
     def tool(self, name: str, args: Mapping[str, object]) -> None:
-        """A tool is used: which, and on what."""
+        """Report the use of a tool and its file."""
         about = next((str(args[key]) for key in _ABOUT if args.get(key)), "")
         verb = _VERBS.get(name, "runs a command" if name == "Bash" else f"uses {name.removeprefix('mcp__site__')}")
         self.say(f"{verb} {about}")

@@ -240,7 +240,7 @@ class ScriptedApi:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address of the server."""
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"
 
@@ -287,14 +287,14 @@ class _ApiServer(ThreadingHTTPServer):
         self.api = api
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """An agent that hangs up is no news."""
+        """Ignores closed connections."""
 
 
 class _ModelHandler(BaseHTTPRequestHandler):
     server: _ApiServer
 
     def do_HEAD(self) -> None:
-        """Agents look whether anybody is there."""
+        """Answers the health check of agents."""
         self.send_response(200)
         self.end_headers()
 
@@ -338,7 +338,7 @@ class _ModelHandler(BaseHTTPRequestHandler):
             self.server.api.hold()
 
     def log_message(self, format: str, *args: object) -> None:
-        """What was asked is in `requests`."""
+        """Logs nothing; `requests` has every request."""
 
 
 __all__ = ["ApiError", "Received", "Say", "Script", "ScriptedApi", "Stall", "Turn", "Use"]

@@ -47,7 +47,7 @@ class SessionHome:
 
     @property
     def files(self) -> Path:
-        """The agent's own part."""
+        """The agent's own files in the home."""
         return self.folder / "home"
 
 

@@ -36,11 +36,11 @@ class PreparedFile:
 
     @property
     def image(self) -> bool:
-        """Whether the model can be shown it as it is."""
+        """Whether the model accepts the file as an image."""
         return self.media_type in _IMAGES and self.size <= _IMAGE_BYTES
 
     def base64(self) -> str:
-        """Its content as text."""
+        """The content in base64."""
         return base64.b64encode(self.path.read_bytes()).decode()
 
 
@@ -84,7 +84,7 @@ A `.git` is no file of the site at any depth."""
 
 
 class Outside(ValueError):
-    """A path that does not lie in the folder."""
+    """A path outside the folder."""
 
 
 def inside(root: Path, path: str) -> PurePosixPath:
@@ -177,7 +177,7 @@ _USE_OF_COPIES = (
 
 
 def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
-    """One text."""
+    """The prompt as one text."""
     lines = [_line_of(file) for file in attachments]
     subject = f"Subject: {task.subject}\n\n" if task.subject else ""
     listing = (

@@ -61,7 +61,7 @@ class Bodies:
         return {"bodyKey": key}
 
     def read(self, item: dict[str, Any]) -> bytes:
-        """The bytes of an item."""
+        """The bytes that belong to an item."""
         if "bodyKey" in item:
             return fetch(self._s3, self._bucket, item["bodyKey"])
         return bytes(item["body"])

@@ -133,7 +133,7 @@ def connect(region: str, endpoint: str | None = None, session: boto3.Session | N
 
 
 def config_of(region: str, endpoint: str | None = None) -> Config:
-    """How every client behaves."""
+    """The settings of every client: retries, timeouts."""
     # Standard mode retries throttling, 5xx, timeouts and broken connections, with backoff and jitter.
     return Config(
         region_name=region,
@@ -171,5 +171,5 @@ def _refused(what: str, problem: ClientError) -> Transient | Permanent:
 
 
 def code_of(problem: ClientError) -> str:
-    """AWS's word for what went wrong."""
+    """The error code of AWS."""
     return problem.response.get("Error", {}).get("Code", "")

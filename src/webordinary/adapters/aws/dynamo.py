@@ -99,12 +99,12 @@ def at_or_none(text: str | None) -> datetime | None:
 
 
 def epoch(at: datetime, plus_seconds: float = 0.0) -> int:
-    """What TTL attributes hold."""
+    """A time as TTL attributes hold it: seconds since the epoch."""
     return int(at.timestamp() + plus_seconds)
 
 
 def _digits(number: float) -> str:
-    """As DynamoDB itself would write it."""
+    """A number in the form that DynamoDB returns."""
     return str(int(number)) if float(number).is_integer() else format(Decimal(repr(number)), "f")
 
 
@@ -294,7 +294,7 @@ class Dynamo:
             asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def back_off(self, tries: int) -> None:
-        """Let others go first, after so many tries."""
+        """Wait before the next try, longer after each."""
         self._pause(_BACKOFF.delay(tries, self._rng))
 
 

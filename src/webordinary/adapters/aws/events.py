@@ -49,7 +49,7 @@ class EventLines:
         self._write({**entry, "data": _bounded(event.data)}, {event.kind: ("Count", 1.0), **_figures(event)})
 
     def level(self, name: str, value: float) -> None:
-        """Tell how much of something there is now."""
+        """Write a gauge: the present value of a metric."""
         self._write({"worker": self._worker}, {name: ("Count", value)})
 
     def _write(self, entry: Mapping[str, Any], metrics: Mapping[str, tuple[str, float]]) -> None:
@@ -65,7 +65,7 @@ class MaskingFilter(logging.Filter):
     """Masks addresses in what the code logs with `logging`, also in tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record; it always passes."""
+        """Mask the record; always True."""
         record.msg, record.args = masked(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = masked(logging.Formatter().formatException(record.exc_info))

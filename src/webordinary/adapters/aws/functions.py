@@ -42,7 +42,7 @@ class Function:
 
     @property
     def handler(self) -> str:
-        """What Lambda imports and calls."""
+        """The path of the handler for Lambda."""
         return f"{MODULE}.{self.name.removeprefix(names.PREFIX + '-').replace('-', '_')}"
 
 

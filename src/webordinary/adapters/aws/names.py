@@ -128,7 +128,7 @@ def access_logs_bucket(account_id: str) -> str:
 
 
 def log_group(function: str) -> str:
-    """Where CloudWatch keeps what a lambda says."""
+    """The log group of a lambda in CloudWatch."""
     return f"/aws/lambda/{function}"
 
 
@@ -138,7 +138,7 @@ def store_bucket(account_id: str) -> str:
 
 
 def sites_bucket(account_id: str) -> str:
-    """All sites of all projects."""
+    """The bucket of all sites."""
     return f"{PREFIX}-sites-{account_id}"
 
 

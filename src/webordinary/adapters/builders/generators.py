@@ -46,7 +46,7 @@ class Hugo:
         return any(name in tree.files for name in _OLD) and any(name.startswith(_FOLDERS) for name in tree.files)
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
-        """One call; nothing is fetched."""
+        """Run the generator; it needs no network."""
         hugo = find_program("hugo")
         output = build_dir.path / ".output"
         words = [
@@ -68,11 +68,11 @@ class MkDocs:
     name = "mkdocs"
 
     def fits(self, tree: SourceTree) -> bool:
-        """Its settings are there."""
+        """Whether the settings of the generator are there."""
         return any(name in tree.files for name in _SETTINGS)
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
-        """One call."""
+        """Run the generator."""
         mkdocs = find_program("mkdocs")
         output = build_dir.path / ".output"
         env = {"PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": _this_year(), **search_path(mkdocs)}
@@ -100,11 +100,11 @@ class CommandBuilder:
         self._words = tuple(words)
 
     def fits(self, tree: SourceTree) -> bool:
-        """Never by itself: a project names it."""
+        """Always False: a project must name this builder."""
         return False
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
-        """One call."""
+        """Run the generator."""
         program = find_program(self._words[0])
         output = build_dir.path / ".output"
         output.mkdir()
@@ -246,7 +246,7 @@ class Dependencies:
         return (kept.resolve(),)
 
     def _name(self, build_dir: BuildDir, package: dict[str, Any]) -> str:
-        """Whatever an install depends on."""
+        """The name of an install: a digest of everything that it depends on."""
         node = Path(find_program("node")).stat()
         digest = hashlib.sha256()
         for name in _INPUTS:
@@ -368,7 +368,7 @@ class Npm:
         self._dependencies = dependencies
 
     def fits(self, tree: SourceTree) -> bool:
-        """There is a build script."""
+        """Whether package.json has a build script."""
         return _PACKAGE in tree.files and bool(_scripts(_read(tree.path / _PACKAGE)).get("build"))
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:

@@ -191,7 +191,7 @@ class BuildSteps(Protocol):
 
     @property
     def name(self) -> str:
-        """As projects name it."""
+        """The name in the setting `builder`."""
 
     def fits(self, tree: SourceTree) -> bool:
         """Whether this looks like such a source."""

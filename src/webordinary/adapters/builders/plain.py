@@ -145,7 +145,7 @@ class PlainFiles:
     """Copies tracked files but no dotfiles; what has the same tracked content is shared with the last release."""
 
     def fits(self, tree: SourceTree) -> bool:
-        """There is a home page to show."""
+        """Whether the source has a home page."""
         return site_root(tree.files) is not None
 
     def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:

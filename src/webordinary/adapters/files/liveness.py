@@ -69,7 +69,6 @@ class LockFiles:
             return None
 
     def is_dead(self, worker: str) -> bool:
-        """True only if that process has certainly ended."""
         if worker in self._own:
             return False
         try:
@@ -78,7 +77,7 @@ class LockFiles:
             return True
 
     def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
-        """Kill the processes that a worker left running, all or those of these jobs, and wait for their end."""
+        """Kills the processes and waits until they have ended."""
         doomed = [pid for pid in _processes() if _runs_for(worker, jobs, _environment(pid))]
         deadline = time.monotonic() + _SURVIVOR_SECONDS
         for pid in doomed:
@@ -88,7 +87,6 @@ class LockFiles:
             _wait_gone(pid, deadline)
 
     def peers(self) -> dict[str, int]:
-        """The other workers that live here, with their process ids."""
         names = (path.name for path in self._folder.iterdir() if not path.name.startswith("."))
         alive = (name for name in names if name not in self._own and not self.is_dead(name))
         return {name: pid for name in alive if (pid := self._pid(name))}
@@ -98,7 +96,6 @@ class LockFiles:
         return [WorkerEntry(worker, self.name_of(worker), pid, slots=0) for worker, pid in self.peers().items()]
 
     def names(self, workers: Iterable[str]) -> dict[str, str]:
-        """Names of these workers, by id."""
         return {worker: name for worker in workers if (name := self.name_of(worker))}
 
     def clear_dead(self, worker: str) -> None:

@@ -280,7 +280,7 @@ class _Process:
         raise _unreadable(f"its parser ended with {code}")
 
     def end(self) -> None:
-        """End it, in whatever state it is."""
+        """Kill the child."""
         self._child.kill()
         for stream in (self._child.stdin, self._child.stdout):
             with suppress(OSError):  # what was still to be written is of no use

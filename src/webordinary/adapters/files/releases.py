@@ -36,7 +36,6 @@ class FolderReleases:
         self._began: dict[Path, int] = {}
 
     def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
-        """An empty folder to build into; removes the folders of lower fences."""
         staging = self._place(project_id, stage) / "staging"
         staging.mkdir(parents=True, exist_ok=True)
         mark = f"{fence:020d}"
@@ -51,7 +50,6 @@ class FolderReleases:
         return folder
 
     def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
-        """Make the staged folder the release of this commit, durably; an existing one is used instead."""
         release = self._release(project_id, stage, release_name(commit))
         began = self._began.pop(staged, 0)
         if not release.path.exists():
@@ -70,12 +68,11 @@ class FolderReleases:
         return release
 
     def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
-        """The finished release of a commit."""
         release = self._release(project_id, stage, release_name(commit))
         return release if release.path.is_dir() else None
 
     def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
-        """Make one stage's current release a release of another stage; its files are shared, not copied."""
+        """The files are shared by hard links, not copied."""
         current = self.current(project_id, source)
         if current is None:
             return None
@@ -87,7 +84,6 @@ class FolderReleases:
         return self.finish(project_id, target, staged, commit)
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
-        """Make it current unless a higher fence was used; True if visitors now see another release."""
         before = self.current(release.project_id, release.stage)
         place = self._place(release.project_id, release.stage)
         _point(place, release.name, fence)
@@ -103,7 +99,6 @@ class FolderReleases:
         return place.joinpath("releases", highest) if highest else None
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
-        """All kept releases, newest first."""
         folder = self._place(project_id, stage) / "releases"
         try:
             with os.scandir(folder) as found:
@@ -115,7 +110,6 @@ class FolderReleases:
         )
 
     def previews(self, project_id: str) -> tuple[Stage, ...]:
-        """The previews of conversations, the newest first."""
         found = ((_shown_since(place), place.name) for place in (self._sites / project_id).glob("t-*"))
         return tuple(Stage(name) for since, name in sorted(found, reverse=True) if since)
 

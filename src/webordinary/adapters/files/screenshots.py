@@ -213,8 +213,8 @@ class _PageHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def do_CONNECT(self) -> None:
-        """No upstream is reachable."""
+        """Refuses every tunnel."""
         self.send_error(403)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Discard it."""
+        """Logs nothing."""

@@ -48,7 +48,7 @@ class SystemThreadSpawner:
         self._last_resort = last_resort
 
     def spawn(self, name: str, run: Callable[[], None]) -> None:
-        """Run beside the caller."""
+        """Run a function in another thread."""
         try:
             thread = self._resting.pop()
         except IndexError:

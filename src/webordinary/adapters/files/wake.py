@@ -144,12 +144,10 @@ class SocketNotifier:
         self._bus, self._owner_of = bus, owner_of
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:
-        """The owner of this job's key, if there is one, should look at its queue."""
         if owner := self._owner_of(job.key):
             self._bus.send(listener_name(owner.worker), f"ticket {job.key}")
 
     def notify_unclaimed(self) -> None:
-        """Wake an idle worker to poll the unclaimed queue."""
         self._bus.notify(WORKERS, "unclaimed")
 
 
@@ -170,11 +168,10 @@ class WorkerWakeups:
         return [*heard, *(f"died {worker}" for worker in died)]
 
     def poke(self) -> None:
-        """Wake this worker's loop from one of its own threads."""
         self._listener.poke()
 
     def keys_changed(self) -> None:
-        """It hears of every key anyway."""
+        """Does nothing: this worker hears of every key."""
 
 
 class EngineWakeups:
@@ -199,15 +196,12 @@ class EngineCallbacks:
         self._tokens, self._wake_engine, self._now = tokens, wake_engine, now
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
-        """The job settled."""
         return self._woken(send_task_success(self._tokens, token, dict(output)))
 
     def fail(self, token: str, error: str, cause: str) -> bool:
-        """The job did not settle and will not under this token."""
         return self._woken(send_task_failure(self._tokens, token, error, cause))
 
     def heartbeat(self, token: str) -> bool:
-        """Whether the workflow still waits for this job."""
         return send_task_heartbeat(self._tokens, token, self._now())
 
     def _woken(self, accepted: bool) -> bool:

@@ -71,7 +71,7 @@ def write_attributes(git_dir: Path) -> None:
 
 
 class GitFailed(Transient):
-    """Git said no; the message holds its words."""
+    """git failed; the message has its output."""
 
     def __init__(self, args: tuple[str, ...], finished: Finished) -> None:
         words = finished.err.decode(errors="replace").strip()[-_ERROR_CHARACTERS:]
@@ -105,7 +105,7 @@ class Git:
         return finished.out.decode(errors="surrogateescape")
 
     def attempt(self, *args: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> Finished:
-        """Run it and let the caller judge."""
+        """Run git and return its exit code and output."""
         where = ["git", f"--git-dir={self.git_dir}"]
         if self.tree is not None:
             where.append(f"--work-tree={self.tree}")

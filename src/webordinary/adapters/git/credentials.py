@@ -39,7 +39,7 @@ exit 1
 
 
 class CredentialKind(StrEnum):
-    """What a project has."""
+    """The kind of a project's credential."""
 
     NONE = "none"
     TOKEN = "token"  # noqa: S105  the word, not a secret

@@ -166,14 +166,12 @@ class GitRepository:
         return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes, message.then)
 
     def save(self, workspace: Workspace) -> None:
-        """Put the thread's branch on the origin under the claim's fence."""
         copy, work = self._workspaces.held(workspace), workspace.work
         branch = f"refs/heads/{work.branch}"
         self._save(copy, work, {branch: objects.commit_of(copy.git, branch)}, [_key_fence(work)])
         copy.read_at = float("-inf")  # who saves has to wait, and others move main meanwhile
 
     def abandon(self, workspace: Workspace) -> None:
-        """Put the thread's branch back to main, here and on the origin."""
         copy, work = self._workspaces.held(workspace), workspace.work
         main = copy.refs[copy.main_ref]
         self._stand_at(copy, work, main)
@@ -181,7 +179,6 @@ class GitRepository:
             copy.push({f"refs/heads/{work.branch}": main}, [_key_fence(work)], work.branch)
 
     def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
-        """The thread's changes on main, the newest first."""
         copy, thread_id = self._workspaces.held(workspace), workspace.work.thread_id
         return objects.past_changes(copy.git, copy.refs[copy.main_ref], thread_id, copy.project.folder)
 
@@ -229,7 +226,6 @@ class GitRepository:
         return Merged(head, replace(workspace.made, commit=head), objects.tree(copy.git), on_main=False)
 
     def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
-        """Move main and the thread's branch under both fences; False if another push moved one of them."""
         copy, work = self._workspaces.held(workspace), workspace.work
         moves = {copy.main_ref: joined.head}
         if not joined.on_main:
@@ -239,7 +235,6 @@ class GitRepository:
     # -- LiveBranch ---------------------------------------------------------------------------------
 
     def compare(self, workspace: Workspace, public: str) -> LiveState:
-        """See LiveBranch."""
         copy = self._workspaces.held(workspace)
         if public and copy.live_ref not in copy.refs:  # another job may have begun live since the last read
             copy.read(workspace.work.branch)
@@ -267,7 +262,6 @@ class GitRepository:
         return Merged(head, Change(head, message.summary), objects.tree(copy.git), on_main=done, like_main=like_main)
 
     def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
-        """Move live under both fences; False if another job moved it."""
         copy, work = self._workspaces.held(workspace), workspace.work
         return copy.push({copy.live_ref: merged.head}, [_key_fence(work), _project_fence(lease)], work.branch)
 
@@ -370,7 +364,7 @@ class GitRepository:
             copy.checked = commit
 
     def _stand_at(self, copy: Checkout, work: JobContext, commit: str) -> None:
-        """The thread's branch begins here."""
+        """Set the thread's branch to this commit."""
         self._check_out(copy, commit, "-B", work.branch)
 
     def _check_out(self, copy: Checkout, commit: str, *how: str) -> None:

@@ -65,7 +65,7 @@ class FenceMark:
         return FenceMark(fence, self.counter + 1) if fence >= self.fence else None
 
     def text(self) -> str:
-        """As stored in the origin."""
+        """The value as it is stored in the origin."""
         return f"fence {self.fence}\ncounter {self.counter}\n"
 
 
@@ -254,7 +254,7 @@ _USED = "used"
 
 
 def never_busy(key: ProjectUser) -> bool:
-    """No key is in work."""
+    """For callers without workers: no workspace is busy."""
     return False
 
 
@@ -274,11 +274,11 @@ class WorkspaceCache:
     _sizes: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
     def folder(self, key: ProjectUser) -> Path:
-        """Where a key's workspace lies."""
+        """The folder of a key's workspace."""
         return self.home / key.project_id / key.user_id
 
     def use(self, folder: Path) -> None:
-        """Record a use."""
+        """Mark a workspace as used now."""
         mark = folder / _USED
         mark.touch()
         os.utime(mark)

@@ -273,7 +273,7 @@ class Handshake:
         return client, tree, listener
 
     def admit(self, client: socket.socket) -> None:
-        """Let the program begin."""
+        """Let the program start: send it the answer of the handshake."""
         client.settimeout(_ADMIT_SECONDS)
         client.sendall(self._answer)
 

@@ -29,7 +29,7 @@ _METADATA = ip_network("fd00:ec2::/32")
 
 
 def connection_to(url: str) -> HTTPConnection:
-    """Not connected yet."""
+    """A connection that is not open yet."""
     parts = urlsplit(url)
     assert parts.hostname
     if parts.scheme == "https":
@@ -161,10 +161,10 @@ class Lines(Protocol):
         """A place for one request that is signed: few at a time, as each lies there whole."""
 
     def token(self, connection: socket.socket) -> None:
-        """One more."""
+        """Register a connection."""
 
     def drop(self, connection: socket.socket) -> None:
-        """One less; closes it."""
+        """Close and forget a connection."""
 
     def warn(self, words: str) -> None:
         """Tell the operator."""
@@ -214,7 +214,7 @@ class Forwarder:
         return host, "allowed"
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         for name in list(self._connections):
             self._forget(name)
 
@@ -366,7 +366,7 @@ class Proxy:
         threading.Thread(target=self._accept, args=(listener,), name="sandbox proxy", daemon=True).start()
 
     def close(self) -> None:
-        """Cut every connection."""
+        """Close every connection."""
         with self._guard:
             self._closed = True
             connections = [*self._open, *([self._listener] if self._listener else [])]
@@ -382,7 +382,7 @@ class Proxy:
             self._open.add(connection)
 
     def drop(self, connection: socket.socket) -> None:
-        """Close it."""
+        """Close the connection."""
         with self._guard:
             self._open.discard(connection)
         connection.close()

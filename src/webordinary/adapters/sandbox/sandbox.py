@@ -392,11 +392,11 @@ class UnconfinedRun:
         return f"http://127.0.0.1:{self._port}/{self._token}/{upstream}"
 
     def interrupt(self) -> None:
-        """SIGINT to all that carry the mark."""
+        """Send SIGINT to all processes of the run."""
         self.signal(signal.SIGINT)
 
     def signal(self, number: int) -> None:
-        """A signal to all that carry the mark."""
+        """Send a signal to all processes of the run."""
         for pid in _marked(f"{_CELL_MARK}={self._token}".encode()):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -116,17 +116,14 @@ class SqliteClaims:
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
     ) -> StartedJob | Claim | None:
-        """Take a key with its first runnable job."""
         with self._db.write() as conn:
             return self._claim_and_start(conn, key, worker, now, over)
 
     def take_longest_waiting(self, worker: str, now: datetime) -> StartedJob | None:
-        """Take whichever key has a hint, the longest first."""
         with self._db.write() as conn:
             return self._take_waiting_since(conn, now, worker, now)
 
     def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
-        """Start the next runnable job of a key that is ours."""
         with self._db.write() as conn:
             if not conn.execute(STILL_MINE, _identity(claim)).fetchone():
                 raise ClaimLost(claim.key, claim.worker, claim.fence)
@@ -134,7 +131,6 @@ class SqliteClaims:
             return _start(conn, following, claim, now) if following else None
 
     def end_and_take_next(self, started: StartedJob, ending: JobEnd, now: datetime, *, more: bool) -> FinishResult:
-        """Settle or requeue, then start the next job or yield."""
         claim = started.claim
         with self._db.write() as conn:
             job = _load_running(conn, started)
@@ -147,7 +143,6 @@ class SqliteClaims:
             return FinishResult(claim, None, pending, empty=not conn.execute(OPEN_JOBS, (claim.key.text,)).fetchone())
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
-        """Prolong the leases of all that is still ours."""
         until = (now + self._lease).timestamp()
         with self._db.write() as conn:
             return {claim.key for claim in claims if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount}
@@ -163,28 +158,23 @@ class SqliteClaims:
             return True
 
     def end_release(self, claim: Claim) -> None:
-        """Releasing becomes free."""
         with self._db.write() as conn:
             _release(conn, claim, before="releasing", after="free")
 
     def look(self, key: ProjectUser) -> Claim | None:
-        """Who holds the key now."""
         with self._db.read() as conn:
             return _look(conn, key.text)
 
     def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
-        """Who holds each of these keys."""
         with self._db.read() as conn:
             return {key: claim for key in keys if (claim := _look(conn, key.text))}
 
     def busy(self, worker: str) -> int:
-        """How many jobs that worker runs now."""
         with self._db.read() as conn:
             count: int = conn.execute(BUSY, (worker,)).fetchone()[0]
             return count
 
     def held_by(self, worker: str) -> Sequence[Claim]:
-        """The claims that the store says this worker holds."""
         with self._db.read() as conn:
             return [claim_of(row) for row in conn.execute(HELD_BY, (worker,))]
 
@@ -314,11 +304,9 @@ class SqliteProjectLeases:
         self._db, self._is_dead = db, is_dead
 
     def take(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
-        """Take the right to publish under a new, higher fence; None while another running job has it."""
         return self._take(project_id, token, now, overtaking=False)
 
     def overtake(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
-        """Take it from a job that has not confirmed yet, too."""
         return self._take(project_id, token, now, overtaking=True)
 
     def _take(self, project_id: str, token: CancelToken, now: datetime, *, overtaking: bool) -> ProjectLease | None:
@@ -370,7 +358,7 @@ FORGET = "DELETE FROM workers WHERE ended_at < ?"
 
 
 class SqliteWorkers:
-    """The workers that came and went."""
+    """The table of workers."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -389,7 +377,7 @@ class SqliteWorkers:
         return None
 
     def leave(self, worker: str, now: datetime) -> None:
-        """It ended, or was found dead."""
+        """Record the end of a worker."""
         with self._db.write() as conn:
             conn.execute(LEAVE, {"worker": worker, "now": now.timestamp()})
 

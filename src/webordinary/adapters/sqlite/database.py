@@ -52,7 +52,7 @@ class CommitGroup:
         self._under_way.acquire()
 
     def end(self, error: BaseException | None) -> None:
-        """It is on disk, or failed."""
+        """Wake the waiting threads: the transaction is committed or failed."""
         self.error, self.ended = error, True
         self._under_way.release()
 
@@ -112,7 +112,7 @@ class Writer:
             raise Transient(f"a shared write failed: {group.error}; it will be tried again") from group.error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         with self._turn:
             if self._group:
                 self._commit(self._group)

@@ -11,7 +11,7 @@ from webordinary.adapters.sqlite.rows import at
 from webordinary.model.jobs import DeadLetter
 
 LETTERS = "letters"
-"""Who listens under this name is woken when something was given up."""
+"""The listener of this name is woken after each new dead letter."""
 
 ADD = """
 INSERT INTO dead_letters (email_id, job_id, reason, died_at, redrives)
@@ -25,13 +25,12 @@ CLEAR = "DELETE FROM dead_letters WHERE email_id = ? AND redrives <= ?"
 
 
 class SqliteDeadLetters:
-    """What was given up, as rows."""
+    """See DeadLetters."""
 
     def __init__(self, db: Database, notify: Callable[[str], None] = lambda _: None) -> None:
         self._db, self._notify = db, notify
 
     def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
-        """Keep it with its reason."""
         fields = {
             "email_id": email_id,
             "job_id": job_id,
@@ -44,24 +43,20 @@ class SqliteDeadLetters:
         self._notify(LETTERS)
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
-        """The newest first."""
         with self._db.read() as conn:
             rows = conn.execute("SELECT * FROM dead_letters ORDER BY died_at DESC LIMIT ?", (limit,))
             return [letter_of(row) for row in rows]
 
     def get(self, letter_id: int) -> DeadLetter | None:
-        """One of them."""
         with self._db.read() as conn:
             row = conn.execute("SELECT * FROM dead_letters WHERE letter_id = ?", (letter_id,)).fetchone()
             return letter_of(row) if row else None
 
     def remove(self, letter_id: int) -> bool:
-        """It was dropped."""
         with self._db.write() as conn:
             return bool(conn.execute("DELETE FROM dead_letters WHERE letter_id = ?", (letter_id,)).rowcount)
 
     def clear(self, email_id: str, redrives: int) -> None:
-        """Its mail runs once more."""
         with self._db.write() as conn:
             conn.execute(CLEAR, (email_id, redrives))
 

@@ -91,7 +91,6 @@ class SqliteEvents:
             self._stored_up_to(self._last_seq)
 
     def rolled_back(self) -> None:
-        """Keep the rows for the next transaction."""
         self._waiting.extendleft(reversed(self._in_commit))
         self._in_commit = []
 
@@ -164,7 +163,7 @@ def _row(event: Event) -> Row:
 
 
 class SqliteEventLog:
-    """Reads what happened."""
+    """Reads the stored events."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -172,7 +171,6 @@ class SqliteEventLog:
     def after(
         self, seq: int, limit: int, email_id: str | None = None, job_id: str | None = None
     ) -> Sequence[LoggedEvent]:
-        """Events later than `seq`, oldest first."""
         fields = {"after": seq, "limit": limit, "email_id": email_id, "job_id": job_id}
         with self._db.read() as conn:
             return [_logged(row) for row in conn.execute(AFTER, fields)]
@@ -213,7 +211,7 @@ COUNTED_AFTER = "SELECT seq, kind, data FROM events WHERE seq > ? ORDER BY seq L
 
 
 class SqliteMetrics:
-    """Where counting goes on after a restart."""
+    """See MetricsStore."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -225,7 +223,7 @@ class SqliteMetrics:
         return MetricsState.from_json(row["record"]) if row else MetricsState()
 
     def save(self, tally: MetricsState) -> None:
-        """Keep it."""
+        """Store the sample."""
         with self._db.write() as conn:
             conn.execute(SAVE, (tally.to_json(),))
 

@@ -101,7 +101,6 @@ class SqliteExecutions:
         self._db, self._keep_histories = database, keep_histories
 
     def start(self, execution: Execution, definition: str, events: tuple[HistoryEvent, ...]) -> bool:
-        """Store a new execution; False if the name is taken."""
         values = {
             "name": execution.name,
             "definition": execution.definition,
@@ -144,7 +143,7 @@ class SqliteExecutions:
             conn.execute(STAY_DUE_IF_ANSWERED, (execution,))
 
     def load(self, name: str, after: int = 0) -> Stored | None:
-        """An execution with its events after the first `after`, all as of one moment."""
+        """One consistent read."""
         with self._db.read() as conn:
             conn.execute("BEGIN")
             try:
@@ -161,24 +160,20 @@ class SqliteExecutions:
         return Stored(_execution(row), row["seq"], _events(pages, after), answers, beats)
 
     def due(self, now: datetime, limit: int) -> Due:
-        """See ExecutionStore."""
         with self._db.read() as conn:
             names = [row["name"] for row in conn.execute(RUNNABLE, (now.timestamp(), limit))]
             return Due(names, _time(conn.execute(NEXT_LOOK_AT, (now.timestamp(),)).fetchone()[0]))
 
     def acknowledge(self, name: str) -> None:
-        """Not due any more, if it has ended."""
         with self._db.write() as conn:
             conn.execute(ACKNOWLEDGE, (name,))
 
     def definition(self, digest: str) -> str | None:
-        """A definition's text."""
         with self._db.read() as conn:
             row = conn.execute(DEFINITION, (digest,)).fetchone()
         return None if row is None else str(row["text"])
 
     def answer_token(self, token: str, outcome: TaskAnswer) -> bool:
-        """The first answer wins."""
         text = json.dumps([outcome.output, outcome.error, outcome.cause, outcome.failed])
         with self._db.write() as conn:
             row = conn.execute(ANSWER, (text, token)).fetchone()

@@ -75,13 +75,12 @@ FORGET = "DELETE FROM jobs WHERE id = ? AND (called_back = 1 OR task_token IS NU
 
 
 class SqliteJobs:
-    """The truth about work, as rows."""
+    """See Jobs, WaitingJobs and PendingCallbacks."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
-        """Give a new job its order."""
         with self._db.write() as conn:
             if hourly_limit and _in_this_hour(conn, new.key.text, now) >= hourly_limit:
                 if known := _find(conn, new.job_id):
@@ -95,7 +94,6 @@ class SqliteJobs:
         return job
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
-        """Make a preparing job runnable."""
         with self._db.write() as conn:
             job = _get(conn, job_id)
             queued = enqueued(job, now)
@@ -110,28 +108,24 @@ class SqliteJobs:
             return [job_of(row) for row in conn.execute(SETTLED_SINCE, (since.timestamp(), limit))]
 
     def get(self, job_id: str) -> Job | None:
-        """One job, open or settled."""
         with self._db.read() as conn:
             return _find(conn, job_id)
 
     def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
-        """The open jobs of a key, in order."""
         with self._db.read() as conn:
             return [job_of(row) for row in conn.execute(OPEN_JOBS, (key.text, after, limit))]
 
     def settled_jobs(self, key: ProjectUser, limit: int) -> Sequence[Job]:
-        """The settled jobs of a key, the newest first."""
         with self._db.read() as conn:
             return [job_of(row) for row in conn.execute(SETTLED_JOBS, (key.text, limit))]
 
     def bind_token(self, job_id: str, token: str) -> Job:
-        """Name whom to call back."""
         with self._db.write() as conn:
             conn.execute(BIND_CALLBACK, {"job_id": job_id, "token": token})
             return _get(conn, job_id)
 
     def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that waits, or ask a worker."""
+        """Settles a waiting job; for a running one, requests its cancellation."""
         with self._db.write() as conn:
             job = _get(conn, job_id)
             after = stopped(job, settlement, now)
@@ -148,18 +142,15 @@ class SqliteJobs:
             return [ProjectUser.parse(row["key"]) for row in rows]
 
     def pending(self, limit: int) -> Sequence[Job]:
-        """Jobs whose workflow waits to be told."""
         with self._db.read() as conn:
             return [job_of(row) for row in conn.execute(PENDING_CALLBACKS, (limit,))]
 
     def mark_delivered(self, job_id: str, token: str) -> None:
-        """The workflow behind this token was told."""
         with self._db.write() as conn:
             conn.execute(MARK_SETTLED_DELIVERED, {"job_id": job_id, "token": token})
             conn.execute(MARK_PREEMPTED_DELIVERED, {"job_id": job_id, "token": token})
 
     def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
-        """Every key of a project that has open jobs."""
         with self._db.read() as conn:
             return [ProjectUser.parse(row["key"]) for row in conn.execute(KEYS_OF, _bounds(project_id))]
 
@@ -260,7 +251,6 @@ class SqliteClaimRequests:
             return bool(conn.execute(SEND, fields).rowcount)
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
-        """Hints that wait, the longest first."""
         skipped = {key.text for key in skip}
         found: list[ClaimRequest] = []
         with self._db.read() as conn:
@@ -274,7 +264,6 @@ class SqliteClaimRequests:
         return found
 
     def acknowledge(self, key: ProjectUser) -> None:
-        """Hints for this key have nothing to tell any more."""
         with self._db.write() as conn:
             conn.execute("DELETE FROM hints WHERE key = ?", (key.text,))
 
@@ -298,7 +287,6 @@ class SqliteInterrupts:
             conn.execute(INTERRUPT, fields)
 
     def take(self, key: ProjectUser) -> Sequence[Interrupt]:
-        """Receive and delete what was asked for this key."""
         with self._db.read() as conn:  # a look costs no sync when nothing is there
             if not conn.execute("SELECT 1 FROM interrupts WHERE key = ? LIMIT 1", (key.text,)).fetchone():
                 return []
@@ -342,7 +330,7 @@ FORGET_INTERRUPTIONS = "DELETE FROM interruptions WHERE at < ?"
 
 
 class SqliteInterruptions:
-    """What was interrupted, as rows."""
+    """See Interruptions."""
 
     def __init__(self, db: Database) -> None:
         self._db = db

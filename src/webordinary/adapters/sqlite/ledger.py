@@ -25,13 +25,12 @@ FORGET_COSTS = "DELETE FROM costs WHERE at < ?"
 
 
 class SqliteLedger:
-    """Every run of an agent that cost something."""
+    """See Accounts: one row for each run of an agent that cost something."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def spend(self, job: Job, usd: float, now: datetime) -> None:
-        """Write down what one run of an agent cost."""
         fields = {
             "project_id": job.key.project_id,
             "day": now.date().isoformat(),
@@ -44,12 +43,10 @@ class SqliteLedger:
             conn.execute(SPEND, fields)
 
     def on_day(self, project_id: str, day: date) -> float:
-        """What a project cost on a day."""
         with self._db.read() as conn:
             return float(conn.execute(ON_DAY, (project_id, day.isoformat())).fetchone()[0])
 
     def of_job(self, job_id: str) -> float:
-        """What a job cost, all its runs together."""
         with self._db.read() as conn:
             return float(conn.execute(OF_JOB, (job_id,)).fetchone()[0])
 

@@ -86,7 +86,7 @@ class SqliteOutbox:
 
 
 def put_row(reply: Reply, now: datetime) -> dict[str, object]:
-    """What PUT writes."""
+    """The parameters of PUT."""
     return {
         "email_id": reply.email_id,
         "kind": reply.kind,
@@ -192,7 +192,6 @@ class SqliteAlerts:
             return [letter_of(row) for row in rows]
 
     def mails_since(self, at: datetime) -> int:
-        """How many mails the operator got since then."""
         with self._db.read() as conn:
             count: int = conn.execute(MAILS_SINCE, (at.timestamp(),)).fetchone()[0]
             return count
@@ -205,6 +204,6 @@ class SqliteAlerts:
             return bool(fresh) and conn.execute(PUT, put_row(mail, now)).rowcount == 1
 
     def forget(self, before: datetime) -> int:
-        """Delete what is long over."""
+        """Delete old alerts."""
         with self._db.write() as conn:
             return conn.execute(FORGET, {"before": before.timestamp(), "name": alert_name_of_dead_letter("?")}).rowcount

@@ -281,24 +281,20 @@ class SqliteOverview:
         self._database, self._is_dead = database, is_dead
 
     def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
-        """Accepted mails, newest first; `before` names the last mail of the previous page."""
         with self._snapshot() as conn:
             query = NEWEST if before is None else NEWEST_BEFORE
             return summaries(conn, _ids(conn.execute(query, {"before": before, "limit": limit})))
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
-        """Mails that are not finished, newest first."""
         with self._snapshot() as conn:
             return summaries(conn, _ids(conn.execute(IN_FLIGHT, {"limit": limit})))
 
     def mail(self, email_id: str) -> MailDetail | None:
-        """One mail with all that belongs to it."""
         with self._snapshot() as conn:
             found = summaries(conn, [email_id])
             return _detail(conn, found[0]) if found else None
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
-        """Workers, claims, queues and dead letters."""
         with self._snapshot() as conn:
             bound = {"limit": limit, "now": now.timestamp()}
             present = [worker_of(row) for row in conn.execute(WORKERS, bound)]
@@ -321,19 +317,16 @@ class SqliteOverview:
         return replace(queue, owner=None) if row["owner_id"] and self._is_dead(row["owner_id"]) else queue
 
     def senders(self) -> Sequence[Sender]:
-        """The addresses that may change a site."""
         with self._database.read() as conn:
             rows = conn.execute(SENDERS, {"limit": MAX_ROWS}).fetchall()
         return [_sender(*row) for row in rows]
 
     def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
-        """What happened after the event `seq`, oldest first."""
         with self._database.read() as conn:
             rows = conn.execute(EVENTS_AFTER, {"seq": seq, "limit": min(limit, MAX_COUNT)}).fetchall()
         return [entry_of(row) for row in rows]
 
     def last_seq(self) -> int:
-        """The newest event's number; 0 before the first."""
         with self._database.read() as conn:
             newest: int = conn.execute(LAST_SEQ).fetchone()[0]
             return newest

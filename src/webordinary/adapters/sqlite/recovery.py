@@ -63,7 +63,7 @@ class HighWaterMark:
             raise CommitsLost(self._database, stored, found)
 
     def set_back(self, db: Database) -> None:
-        """Accept the database as it is."""
+        """Set the recorded counter back to the last event of the database."""
         self._path.unlink(missing_ok=True)
         self.raise_to(_last_event(db))
 

@@ -30,7 +30,7 @@ HEAD_LINES, HEAD_CHARACTERS = 10, 2000
 
 
 def letter_lines(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> Iterator[str]:
-    """For people."""
+    """The text of `dlq show`."""
     again = f", after {dead_letter.redrives} redrives" if dead_letter.redrives else ""
     yield f"letter {dead_letter.letter_id}, given up {clock(dead_letter.died_at)}{again}"
     yield f"  reason   {clean(dead_letter.reason)}"
@@ -50,7 +50,7 @@ def letter_lines(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | 
 
 
 def letter_plain(dead_letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> dict[str, object]:
-    """For scripts."""
+    """The JSON of `dlq show`."""
     summary = detail.summary if detail else None
     return asdict(dead_letter) | {
         "mail": summary

@@ -34,7 +34,7 @@ def command_for(config: Config, group: str, about: str = "", *, follow: bool = F
 
 
 def lines(config: Config, groups: Mapping[str, str], about: str = "", *, follow: bool = False) -> list[str]:
-    """For people."""
+    """The lines as text."""
     wide = max(map(len, groups))
     return [
         "on AWS what happened is in CloudWatch; the AWS CLI (version 2) shows it:",
@@ -164,7 +164,7 @@ def _moment(text: str) -> datetime:
 
 
 class _EventTail:
-    """Reads on from where it was."""
+    """Reads the events after the last one it has read."""
 
     def __init__(self, services: Container, email_id: str | None, job_id: str | None) -> None:
         self._log, self._email_id, self._job_id = services.event_log, email_id, job_id

@@ -157,7 +157,7 @@ MARKS = ("pyproject.toml", "requirements/lambda.lock", "src/webordinary")
 
 
 def add_checkout(parser: argparse.ArgumentParser) -> None:
-    """The flag that names it."""
+    """Add the flag --checkout."""
     parser.add_argument("--checkout", metavar="DIR", type=Path, help="the clone to make it from; found if not given")
 
 

@@ -187,7 +187,7 @@ def say(line: str) -> None:
 
 
 def find_program(name: str, todo: str) -> str:
-    """Where it is."""
+    """The path of a program; raises CommandFailed."""
     if found := shutil.which(name):
         return found
     raise CommandFailed(f"{name} is not installed", todo)

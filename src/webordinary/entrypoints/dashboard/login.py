@@ -149,7 +149,7 @@ class LoginPages:
         self._check, self._ask = readers.check_password, readers.ask_outside
 
     async def login(self, request: Request) -> Response:
-        """The form; and what it sends."""
+        """The sign-in form (GET) and its submission (POST)."""
         following = own_path(request.query_params.get("next", "/"))
         if self._d.balancer:
             raise HTTPException(404, "The load balancer signs users in; there is no password here.")

@@ -39,7 +39,7 @@ class InvocationContext:
         return int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"))
 
     def get_remaining_time_in_millis(self) -> int:
-        """Until Lambda cuts it off."""
+        """Milliseconds until Lambda's timeout."""
         return max(0, self.deadline_ms - int(time.time() * 1000))
 
 

@@ -350,7 +350,7 @@ class _Element:
 
     @property
     def plain(self) -> bool:
-        """Has it no attributes?"""
+        """Whether an element has no attributes."""
         return not self._attributes
 
     def get(self, name: str) -> str:

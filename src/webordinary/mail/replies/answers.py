@@ -20,14 +20,14 @@ SHOWN_COST_USD = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Plain words."""
+    """A paragraph of text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Something to open."""
+    """A labelled link."""
 
     label: str
     url: str
@@ -48,7 +48,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Somebody's words, quoted."""
+    """A quotation."""
 
     title: str
     text: str

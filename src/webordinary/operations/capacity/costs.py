@@ -93,7 +93,7 @@ EACH_MONTH_ON_EC2 = {"nat.hour": 730.0, "ipv4.hour": 730.0}
 
 @dataclass(frozen=True, slots=True)
 class UsageModel:
-    """All three."""
+    """The usage of a mail, of a minute of work and of an hour."""
 
     mail: UsageProfile
     job_minute: UsageProfile
@@ -180,7 +180,7 @@ COMPUTE_KINDS = (EC2, FARGATE)
 
 @dataclass(frozen=True, slots=True)
 class DayOfWork:
-    """What a day asked for."""
+    """The work of one day."""
 
     mails: int
     job_minutes: float
@@ -304,7 +304,7 @@ VCPUS_OF_A_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class SystemSize:
-    """What is asked of the account."""
+    """The size of a system."""
 
     projects: int
     mails_per_day: int
@@ -316,7 +316,7 @@ class SystemSize:
 
     @property
     def mails_per_second(self) -> float:
-        """In the busiest hour."""
+        """Mails per second in the busiest hour."""
         return self.mails_per_day / 86_400 * BUSIEST_HOUR
 
 
@@ -428,7 +428,7 @@ class QuotaUse:
 
     @property
     def share(self) -> float:
-        """Above 1: it must be raised."""
+        """Share of the quota that is used; above 1 it must be raised."""
         return self.needed / self.quota.limit
 
 

@@ -113,7 +113,7 @@ class Scaling:
 
     @property
     def worker_hours(self) -> float:
-        """Of a day."""
+        """Worker-hours of a day."""
         return sum(self.workers) * 24 / BINS
 
     @property

@@ -74,7 +74,7 @@ class Measures:
                 self._claimed(now - self._ownerless.pop(event.key, now))
 
     def arrived(self) -> None:
-        """A mail is there."""
+        """Count the arrival of a mail."""
         self.arrivals[bin_of(self._clock.monotonic())] += 1
 
     def busy(self, change: int) -> None:
@@ -134,7 +134,7 @@ class Timer:
         self._do = None
 
     def go_off(self) -> None:
-        """The moment has come."""
+        """Run the callback, unless it was cancelled."""
         if self._do:
             self._do()
 
@@ -295,7 +295,7 @@ class NeverStops:
     """A stop event that is never set: workers run through the simulated day."""
 
     def set(self) -> None:
-        """See Bell."""
+        """Does nothing: simulated workers run through the day."""
 
     def wait(self, seconds: float) -> bool:
         return False
@@ -364,7 +364,7 @@ class AlwaysAlive:
         return False
 
     def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
-        """See Liveness."""
+        """Does nothing: no simulated worker dies."""
 
 
 class CallbackRecorder:

@@ -60,11 +60,11 @@ class MailItems:
         self._lock = threading.Lock()
 
     def key(self, email_id: str, part: str) -> dict[str, object]:
-        """Where an item is."""
+        """The key of an item."""
         return {"emailId": email_id, "part": part}
 
     def item(self, email_id: str, part: str, fields: Mapping[str, object], longer_days: int = 0) -> dict[str, object]:
-        """A whole item; it expires."""
+        """An item with its key and its time to expire."""
         expires_at = epoch(self.now(), (self.keep_days + longer_days) * _DAY_SECONDS)
         return {**self.key(email_id, part), **fields, "expiresAt": expires_at}
 
@@ -86,7 +86,7 @@ class MailItems:
         return next((item for item in found if item["part"] == part), None)
 
     def remember(self, found: Sequence[Fields]) -> None:
-        """For `settled`."""
+        """Keep items in memory for `settled`."""
         with self._lock:
             for item in found:
                 self._remembered[item["emailId"], item["part"]] = item

@@ -44,7 +44,7 @@ class ReconcilerProgress:
         self._dynamo, self._table, self._place = dynamo, table, {"projectKey": f" {name}"}
 
     def named(self, name: str) -> ReconcilerProgress:
-        """The progress of another pass."""
+        """The saved progress of another reconciler pass."""
         return ReconcilerProgress(self._dynamo, self._table, name)
 
     def after(self) -> ProjectUser | None:
@@ -170,7 +170,6 @@ class SqsClaimRequests:
         return sorted(found, key=lambda request: request.waiting_since)[:limit]
 
     def acknowledge(self, key: ProjectUser) -> None:
-        """Hints for this key have nothing to tell any more."""
         self.use_up((key,))
 
     def use_up(self, keys: Collection[ProjectUser]) -> None:

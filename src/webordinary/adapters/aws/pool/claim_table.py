@@ -59,7 +59,7 @@ class ClaimTable:
         self._lease = timedelta(seconds=lease_seconds)
 
     def place(self, key: ProjectUser) -> Place:
-        """Where a key's claim lies."""
+        """The item key of a claim."""
         return self.name, {"projectKey": str(key)}
 
     def look(self, key: ProjectUser) -> Claim | None:
@@ -101,7 +101,7 @@ class ClaimTable:
         return put(self.name, fields, TAKEABLE + OR_UNMOVED, **values, **seen)
 
     def use(self, claim: Claim, job_id: str | None, now: datetime) -> Write:
-        """It runs this job now, or rests."""
+        """Set the job that runs under the claim, or none."""
         change, values = (RUNS, {"job": job_id}) if job_id else (RESTS, {})
         return self._update(claim, change, MINE, now=moment(now), held="held", **values)
 
@@ -112,7 +112,7 @@ class ClaimTable:
         return self._update(claim, RENEW, MINE, **values)
 
     def free(self, claim: Claim) -> Write:
-        """Free the key."""
+        """Set the claim to free."""
         return self._update(claim, FREE, MINE, free="free", held="held")
 
     def forget(self, key: ProjectUser) -> None:
@@ -185,7 +185,7 @@ class Presence:
         return not isinstance(self.dynamo.write(f"asking {worker} to end", ask), ConditionFailed)
 
     def leave(self, worker: WorkerSummary, now: datetime) -> bool:
-        """This worker ends in good order."""
+        """Record that the worker ended in good order."""
         return self._write(worker, now, gone=True)
 
     def keep(
@@ -208,7 +208,7 @@ class Presence:
     def kept(
         self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], drain: Callable[[], None]
     ) -> Iterator[None]:
-        """The same beside a block, until that ends."""
+        """Keep the entry in a thread while a block runs."""
         ended = threading.Event()
         asked = (worker, alive, now, ended.wait, drain)
         thread = threading.Thread(target=self.keep, args=asked, name="presence", daemon=True)
@@ -269,7 +269,7 @@ class RemoteLiveness:
     """Whether another worker is gone is told by its beat alone."""
 
     def is_dead(self, worker: str) -> bool:
-        """Never certain on AWS: leases decide."""
+        """Always False on AWS: only leases tell."""
         return False
 
     def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:

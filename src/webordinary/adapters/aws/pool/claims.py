@@ -85,7 +85,7 @@ class FinishPlan:
         return self.after if sends_callback(self.after) else None
 
     def result(self, now: datetime) -> FinishResult:
-        """What the worker holds then."""
+        """What the worker gets: its claim or none, its next job, and the callback that is pending."""
         if self.handed:
             return FinishResult(None, self.handed.started, self.pending_callback)
         following = start(self.own.job, self.claim, now) if self.own else None
@@ -124,7 +124,7 @@ class Offers:
     fences: dict[ProjectUser, int] = field(default_factory=dict)
 
     def learn(self, row: Fields) -> None:
-        """Its key was not to be had like that."""
+        """Remember the fence of a key after a failed condition; a key that is held is passed over."""
         key = ProjectUser.parse(row["projectKey"])
         self.fences[key] = row["fence"]
         if row["status"] == ClaimStatus.HELD:
@@ -245,7 +245,7 @@ class AwsClaims:
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
     ) -> StartedJob | Claim | None:
-        """Take a key with its first runnable job: one read, one transaction."""
+        """One read and one transaction."""
         last_fence = over.fence if over else 0
         for _ in range(_TRIES):
             record = self._jobs.queue(key).next(ANY_FENCE, now)
@@ -292,7 +292,6 @@ class AwsClaims:
         return self._finish.end_and_take_next(started, ending, now, more=more)
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
-        """Prolong the leases of all that is still ours."""
         left, kept = list(claims), set()
         while left:
             bite = left[:MOST_CLAIMS]
@@ -314,14 +313,13 @@ class AwsClaims:
         return row.get("fence") == claim.fence and row["status"] == ClaimStatus.FREE  # then only the answer was lost
 
     def end_release(self, claim: Claim) -> None:
-        """The key is free already."""
+        """Does nothing: `begin_release` has freed the key."""
 
     def look(self, key: ProjectUser) -> Claim | None:
-        """Who holds the key now."""
         return self._claims.look(key)
 
     def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
-        """Who holds each of these keys: a hundred of them in a call."""
+        """A hundred keys in a call."""
         return self._claims.look_all(keys)
 
     def busy(self, worker: str) -> int:
@@ -329,7 +327,7 @@ class AwsClaims:
         return sum(1 for fields in self._claims.held_by(worker) if "running" in fields)
 
     def held_by(self, worker: str) -> Sequence[Claim]:
-        """The claims that the table says this worker holds, by an index that may be a moment behind."""
+        """By an index that may lag a moment."""
         return [claim_of(fields) for fields in self._claims.held_by(worker)]
 
 
@@ -361,11 +359,9 @@ class AwsProjectLeases:
         self._watched: dict[tuple[str, int], float] = {}
 
     def take(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
-        """Take the right to publish under a new, higher fence; None while another running job has it."""
         return self._take(project_id, token, now, overtaking=False)
 
     def overtake(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
-        """Take it from a job that has not confirmed yet, too."""
         return self._take(project_id, token, now, overtaking=True)
 
     def _take(self, project_id: str, token: CancelToken, now: datetime, *, overtaking: bool) -> ProjectLease | None:

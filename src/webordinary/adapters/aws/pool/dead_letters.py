@@ -29,13 +29,12 @@ _LOOKED_THROUGH = 10_000
 
 
 class AwsDeadLetters:
-    """What was given up, as items; kept until a person drops it or redrives its mail."""
+    """See DeadLetters. An item stays until an operator drops it or redrives its mail."""
 
     def __init__(self, dynamo: Dynamo, table: str = names.MAILS) -> None:
         self._dynamo, self._table = dynamo, table
 
     def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
-        """Keep it with its reason."""
         what = f"giving up mail {email_id}"
         mark = _mark(email_id, redrives, reason)
         if self._dynamo.get(what, (self._table, mark)) is None:
@@ -48,16 +47,13 @@ class AwsDeadLetters:
             self._dynamo.transact(what, writes, str(uuid.uuid4()))
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
-        """The newest first."""
         return [letter_of(fields) for fields in self._newest(limit)]
 
     def get(self, letter_id: int) -> DeadLetter | None:
-        """One of them."""
         fields = self._find(letter_id)
         return letter_of(fields) if fields else None
 
     def remove(self, letter_id: int) -> bool:
-        """It was dropped."""
         fields = self._find(letter_id)
         if fields is None:
             return False
@@ -68,7 +64,6 @@ class AwsDeadLetters:
         return self._dynamo.transact(f"dropping dead letter {letter_id}", writes, str(uuid.uuid4())) is None
 
     def clear(self, email_id: str, redrives: int) -> None:
-        """Its mail runs once more."""
         what = f"clearing the dead letters of mail {email_id}"
         runs = {"mail": email_id, "first": "dead#", "last": f"dead#{redrives:06d}~"}
         while marks := self._dynamo.query(what, self._table, OF_RUNS, runs, _CLEARED_AT_ONCE):

@@ -49,17 +49,17 @@ class TimelineEvent(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Its small values."""
+        """The values of the event."""
         found: dict[str, Any] = json.loads(self.data)
         return found
 
 
 EventsOf = Callable[[str], Iterable[TimelineEvent]]
-"""What was told of a job, by its id."""
+"""The events of a job, by its id."""
 
 
 def no_events(job_id: str) -> tuple[TimelineEvent, ...]:
-    """For processes that keep no timeline."""
+    """For processes without a timeline."""
     return ()
 
 
@@ -84,13 +84,13 @@ class JobTimeline:
                 self._of_job.popitem(last=False)
 
     def of(self, job_id: str) -> tuple[TimelineEvent, ...]:
-        """What was told of a job here."""
+        """The events of a job in this process."""
         with self._guard:
             return tuple(self._of_job.get(job_id, ()))
 
 
 def merged(before: Iterable[TimelineEvent], after: Iterable[TimelineEvent]) -> tuple[TimelineEvent, ...]:
-    """All of it once, in order; where it is too much, progress goes first, then the oldest."""
+    """Both lists in order without repeats. Over the bounds, progress events are dropped first, then the oldest."""
     entries = sorted(dict.fromkeys([*before, *after]), key=lambda entry: entry.at)
     while len(entries) > MOST_ENTRIES or sum(len(entry.data) + 100 for entry in entries) > MOST_BYTES:
         entries.pop(next((n for n, entry in enumerate(entries) if entry.kind == PROGRESS), 0))
@@ -98,13 +98,13 @@ def merged(before: Iterable[TimelineEvent], after: Iterable[TimelineEvent]) -> t
 
 
 def to_text(entries: Iterable[TimelineEvent]) -> str | None:
-    """As an attribute; None for nothing."""
+    """Events as a text attribute; None for no events."""
     rows = [[moment(entry.at), entry.kind, entry.worker, entry.data] for entry in entries]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else None
 
 
 def from_text(text: str | None) -> tuple[TimelineEvent, ...]:
-    """And back."""
+    """Read what `to_text` wrote."""
     return tuple(TimelineEvent(at(when), kind, worker, data) for when, kind, worker, data in json.loads(text or "[]"))
 
 
@@ -133,22 +133,22 @@ class Record:
 
     @property
     def key(self) -> dict[str, object]:
-        """Where it lies."""
+        """The item key."""
         return key_of(self.job)
 
 
 def key_of(job: Job) -> dict[str, object]:
-    """Where a job in this state lies."""
+    """The item key of a job in its state."""
     return {"projectUserId": str(job.key), "order": job.order if job.open else -job.order}
 
 
 def counter_key(key: ProjectUser) -> dict[str, object]:
-    """Where the last order that a key gave out lies."""
+    """The item key of the counter of a key's orders."""
     return {"projectUserId": str(key), "order": 0}
 
 
 def pointer_key(job_id: str) -> dict[str, object]:
-    """What leads from a job's name to its place."""
+    """The item key of the pointer from a job's id to its place."""
     return {"projectUserId": f"job:{job_id}", "order": 0}  # no key has a colon, so none is called so
 
 
@@ -226,7 +226,7 @@ def record_of(fields: dict[str, Any]) -> Record:
 
 
 def has_pending_callback(record: Record) -> bool:
-    """A workflow waits to be told of this job."""
+    """Whether a callback of the job is pending."""
     settled = not record.job.open and record.job.task_token is not None and not record.called_back
     return settled or record.job.preempted_token is not None
 
@@ -258,11 +258,11 @@ class Queue:
 
     @property
     def jobs(self) -> list[Job]:
-        """Without their revisions."""
+        """The jobs without their revisions."""
         return [record.job for record in self.records]
 
     def next(self, fence: int, now: datetime) -> Record | None:
-        """What may start under this fence."""
+        """The next job that may start under this fence."""
         job = next_job(self.jobs, fence, now)
         return self.of(job.job_id) if job else None
 
@@ -277,7 +277,7 @@ class JobTable:
     def __init__(
         self, dynamo: Dynamo, name: str = names.JOBS, events_of: EventsOf = no_events, keep_days: int = KEEP_DAYS
     ) -> None:
-        """What was told of a job by this process is written with the job's next change."""
+        """The events of a job in this process are written with the job's next change."""
         self.dynamo, self.name, self._events_of, self.keep_days = dynamo, name, events_of, keep_days
         self._places: dict[str, dict[str, object]] = {}
         self._guard = threading.Lock()
@@ -322,7 +322,7 @@ class JobTable:
         raise _not_recorded(job_id)
 
     def remember(self, job: Job) -> None:
-        """This is how it lies now."""
+        """Remember the present place of a job."""
         self._remember(job.job_id, key_of(job))
 
     def expect(self, job_id: str, key: str, order: int) -> None:

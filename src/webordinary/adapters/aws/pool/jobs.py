@@ -52,7 +52,7 @@ _PAGE = 1000
 
 
 class AwsJobs:
-    """The truth about work, as items."""
+    """See Jobs and WaitingJobs."""
 
     def __init__(self, table: JobTable) -> None:
         self._table, self._dynamo = table, table.dynamo
@@ -78,25 +78,20 @@ class AwsJobs:
         raise Transient(f"{what}: too many jobs of {new.key} are recorded at the same time")
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
-        """Make a preparing job runnable."""
         values = {"queued": "queued", "preparing": "preparing", "now": moment(now), "one": 1}
         return self._update(job_id, ENQUEUE, PREPARING, values).job
 
     def get(self, job_id: str) -> Job | None:
-        """One job, open or settled."""
         record = self._table.find(job_id)
         return record.job if record else None
 
     def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
-        """The open jobs of a key, in order."""
         return [record.job for record in self._table.open(key, limit, after)]
 
     def settled_jobs(self, key: ProjectUser, limit: int) -> Sequence[Job]:
-        """The settled jobs of a key, the newest first."""
         return [record.job for record in self._table.settled(key, limit)]
 
     def bind_token(self, job_id: str, token: str) -> Job:
-        """Name whom to call back."""
         for _ in range(_TRIES):
             place = self._table.place(job_id)
             is_open = isinstance(place["order"], int) and place["order"] > 0
@@ -111,7 +106,7 @@ class AwsJobs:
         raise Transient(f"job {job_id} moves faster than it can be written")
 
     def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that waits, or ask a worker."""
+        """Settles a waiting job; for a running one, requests its cancellation."""
         for _ in range(_TRIES):
             record = self._table.get(job_id)
             after, request = stopped(record.job, settlement, now), str(uuid.uuid4())
@@ -136,7 +131,7 @@ class AwsJobs:
         return [ProjectUser.parse(key) for key in keys[:limit]]
 
     def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
-        """Every key of a project that has open jobs, as the index knew it a moment ago."""
+        """By an index that may lag a moment."""
         keys: list[str] = []
         first, last = f"{project_id}#", f"{project_id}$"  # '$' is the character after '#'
         while found := self._index(OF_PROJECT, first=first, last=last):
@@ -206,13 +201,12 @@ ONLY_THIS_CALLBACK = """
 
 
 class AwsPendingCallbacks:
-    """Effects that follow from a job's record."""
+    """See PendingCallbacks."""
 
     def __init__(self, table: JobTable) -> None:
         self._table, self._dynamo = table, table.dynamo
 
     def pending(self, limit: int) -> Sequence[Job]:
-        """Jobs whose workflow waits to be told."""
         what = "looking for pending callbacks"
         found = self._dynamo.query(
             what,
@@ -227,7 +221,6 @@ class AwsPendingCallbacks:
         return [record.job for record in records if has_pending_callback(record)]
 
     def mark_delivered(self, job_id: str, token: str) -> None:
-        """The workflow behind this token was told."""
         what = f"noting that job {job_id} was told"
         values = {"job": job_id, "token": token, "settled": "settled", "yes": True, "one": 1}
         for _ in range(_TRIES):
@@ -261,7 +254,7 @@ _MOST_OF_MAIL = 100
 
 
 class AwsInterruptions:
-    """What was interrupted, as items."""
+    """See Interruptions."""
 
     def __init__(self, dynamo: Dynamo, table: str = names.INTERRUPTIONS) -> None:
         self._dynamo, self._table = dynamo, table

@@ -39,7 +39,6 @@ class AwsLedger:
         self._dynamo, self._table, self._today, self._spent = dynamo, table, today, spent
 
     def spend(self, job: Job, usd: float, now: datetime) -> None:
-        """Write down what one run of an agent cost."""
         project, expires = job.key.project_id, epoch(now, COSTS_KEPT_SECONDS)
         of_thread = {"day": now.date().isoformat(), "part": f"{project}#{job.thread_id}"}
         named: Fields = {"project": project, "thread": job.thread_id, "jobs": {job.job_id}}
@@ -51,11 +50,9 @@ class AwsLedger:
         self._spent(usd)
 
     def on_day(self, project_id: str, day: date) -> float:
-        """What a project cost on a day."""
         return float(sum(fields["usd"] for fields in self._on_day(project_id, day, _MOST_THREADS)))
 
     def of_job(self, job_id: str) -> float:
-        """What a job cost, all its runs together."""
         fields = self._dynamo.get(f"job {job_id}: reading its cost", (self._table, _of_job(job_id)))
         return float(fields["usd"]) if fields else 0.0
 

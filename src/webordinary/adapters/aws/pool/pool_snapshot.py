@@ -55,7 +55,7 @@ class PoolSnapshotReader:
         return sorted((record.job for record in records if record.job.open), key=lambda job: (job.key, job.order))
 
     def snapshot(self, now: datetime, limit: int, letters: DeadLetters) -> PoolSnapshot:
-        """All of it."""
+        """The snapshot of the whole pool."""
         jobs = self.open_jobs(limit)
         claims, present = self._owners(now, limit)
         live = {c.key: c for c in claims if c.lease_expires_at > now and not self.is_dead(c.worker)}
@@ -91,7 +91,7 @@ class PoolSnapshotReader:
         )
 
     def names(self, workers: Iterable[str]) -> dict[str, str]:
-        """What people call these workers."""
+        """The names of these workers."""
         return Presence(self.jobs.dynamo, self.claims.name).names(workers)
 
     def _owners(self, now: datetime, limit: int) -> tuple[list[Claim], list[WorkerSummary]]:

@@ -85,7 +85,7 @@ class Queues:
         self._sqs, self._urls = sqs, urls or QueueUrls(sqs)
 
     def url_of(self, name: str) -> str:
-        """Where it is."""
+        """The address of the queue."""
         return self._urls.of(name)
 
     def depth(self, name: str) -> int:
@@ -142,7 +142,7 @@ class Queues:
                 )
 
     def give_back(self, name: str, messages: Sequence[Message]) -> None:
-        """Let others have them at once."""
+        """Make messages visible to other receivers at once."""
         for some in _batches(messages):
             with at_queue("giving back to", name):
                 self._sqs.change_message_visibility_batch(
@@ -189,7 +189,6 @@ class SqsNotifier:
         self._queues = queues
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:
-        """The owner of this job's key, now or later, should look at its queue."""
         body = {
             "jobId": job.job_id,
             "messageId": job.email_id,
@@ -280,7 +279,7 @@ class AwsOutputs:
     """One queue a key, written where the project wants it."""
 
     def __init__(self, queues: Queues, applies: Callable[[str], bool]) -> None:
-        """`applies` says it of a project's id."""
+        """`applies` tells whether a project has such queues."""
         self._queues, self._applies = queues, applies
 
     def send(self, job: Job) -> None:

@@ -33,19 +33,16 @@ class StepFunctionsCallbacks:
         self._stepfunctions = stepfunctions
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
-        """The job settled."""
         text = json.dumps(output)
         return _heard("answering", lambda: self._stepfunctions.send_task_success(taskToken=token, output=text))
 
     def fail(self, token: str, error: str, cause: str) -> bool:
-        """The job did not settle and will not under this token."""
         error, cause = error[:ERROR_CHARACTERS], cause[:CAUSE_CHARACTERS]
         return _heard(
             "answering", lambda: self._stepfunctions.send_task_failure(taskToken=token, error=error, cause=cause)
         )
 
     def heartbeat(self, token: str) -> bool:
-        """Whether the workflow still waits for this job."""
         return _heard("asking", lambda: self._stepfunctions.send_task_heartbeat(taskToken=token))
 
 

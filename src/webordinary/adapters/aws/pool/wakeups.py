@@ -34,7 +34,7 @@ class LogThrottle:
         self.failures = 0
 
     def met(self, problem: Exception) -> None:
-        """It failed once more."""
+        """Count a failure."""
         now, words = self._monotonic(), str(problem)
         self._began = self._began if self.failures else now
         self.failures += 1
@@ -44,7 +44,7 @@ class LogThrottle:
             self._log.warning("%s: %s%s", self._what, words, since)
 
     def over(self) -> None:
-        """It went well."""
+        """Reset the count after a success."""
         if self.failures:
             lasted = self._monotonic() - self._began
             self._log.warning("%s works again, after %d failures in %.0f s", self._what, self.failures, lasted)
@@ -103,7 +103,6 @@ class PollingWakeups:
         return heard
 
     def poke(self) -> None:
-        """Wake this worker's loop from one of its own threads."""
         self._hear("poke")
 
     def drain(self) -> None:
@@ -111,7 +110,7 @@ class PollingWakeups:
         self._hear(DRAIN)
 
     def keys_changed(self) -> None:
-        """Polls follow what is attended to."""
+        """Wakes the loop: the queues to poll have changed."""
         self.poke()
 
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:

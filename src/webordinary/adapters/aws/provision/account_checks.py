@@ -35,7 +35,7 @@ class DnsChecks:
         self._inbound = f"inbound-smtp.{region}.amazonaws.com"
 
     def checks(self) -> Iterator[Check]:
-        """One per record."""
+        """One check for each DNS record."""
         yield Check("dns mx", self.mx)
         yield Check("dns dkim", self.dkim)
         yield Check("dns spf", self.spf)

@@ -249,7 +249,7 @@ def _wait(client: LambdaClient) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentPlan:
-    """What is to be there."""
+    """The wanted state of a deployment."""
 
     account_id: str
     package: Path
@@ -263,7 +263,7 @@ class DeploymentPlan:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentState:
-    """What is there now."""
+    """The present state of a deployment."""
 
     state_machine_arn: str
     functions: Mapping[str, str]

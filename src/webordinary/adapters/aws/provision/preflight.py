@@ -72,7 +72,7 @@ class DeploymentIntent:
 
     @property
     def mail_domain(self) -> str:
-        """What SES will receive for."""
+        """The domain that SES will receive mail for."""
         return self.mailbox.rpartition("@")[2]
 
     @property
@@ -133,7 +133,7 @@ class Preflight:
         return good(f"region {region}")
 
     def operator(self) -> CheckResult:
-        """Alarms must reach a person."""
+        """Check the address of the alarms."""
         operator, domain = self._intent.operator, self._intent.mail_domain
         if not operator:
             return doubtful("no operator is named: alarms are mailed to no operator", "say `-c operator=ADDRESS`")
@@ -181,7 +181,7 @@ class Preflight:
         return good(f"SES's identity {domain} is this deployment's")
 
     def image(self) -> CheckResult:
-        """Workers start from it."""
+        """Check that the image of the workers is there."""
         tag = newest_tag(self._client_of("ecr"))
         if not tag:
             return doubtful("there is no image of the worker yet", "`webordinary aws image` after the deployment")
@@ -235,7 +235,7 @@ class Preflight:
         return good(f"SES sends {quota}")
 
     def lambda_quota(self) -> CheckResult:
-        """New accounts have 10."""
+        """Check Lambda's quota; new accounts have 10."""
         with translated("asking for Lambda's quota"):
             limit = self._client_of("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
         if limit < USUAL_CONCURRENCY:
@@ -394,7 +394,7 @@ def _stop_workers(ecs: Any) -> None:  # noqa: ANN401
 
 
 class _Gone(Exception):
-    """There is no service."""
+    """The service does not exist."""
 
 
 def _there(call: Callable[..., Any], **given: object) -> Any:  # noqa: ANN401

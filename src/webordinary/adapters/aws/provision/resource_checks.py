@@ -39,7 +39,7 @@ _GONE = NOT_THERE | {"404", "NoSuchPublicAccessBlockConfiguration"}
 
 
 def table_checks(clients: Clients) -> Iterator[Check]:
-    """One per table."""
+    """One check for each table."""
     for name, shape in TABLES.items():
         yield Check(f"table {name}", partial(_table, clients, name, shape))
 

@@ -219,7 +219,7 @@ class QueueShape:
 
     @property
     def fifo(self) -> bool:
-        """FIFO queues are told by their names."""
+        """Whether a queue is FIFO, by its name."""
         return self.name.endswith(".fifo")
 
     def attributes(self) -> Attributes:

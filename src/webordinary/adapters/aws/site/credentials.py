@@ -60,7 +60,7 @@ class GitSecrets:
         return GitSecret(**json.loads(found["Parameter"]["Value"]))
 
     def keep(self, project_id: str, secret: GitSecret) -> None:
-        """Use this one from now on."""
+        """Store the credential."""
         text = json.dumps({"repo": secret.repo, "credential": secret.credential})
         with translated(f"keeping the git credential of {project_id}"):
             self._client_of(project_id).put_parameter(

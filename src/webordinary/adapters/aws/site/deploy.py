@@ -170,10 +170,10 @@ class ObjectStore(Protocol):
 
     @property
     def name(self) -> str:
-        """Under which other stores find it."""
+        """The name by which other stores refer to this one."""
 
     def manifest(self) -> StoredManifest | None:
-        """What was written last, with its version."""
+        """The manifest with its version; None before the first."""
 
     def recall(self, version: str) -> bytes:
         """What was written earlier. Raises Permanent when it is not kept any longer."""
@@ -223,7 +223,7 @@ class ShownManifest:
     kept: tuple[KeptVersion, ...] = ()
 
     def text(self) -> bytes:
-        """As it is stored."""
+        """The manifest as JSON."""
         record = {
             "state": "published" if self.touched is None else "publishing",
             "fence": self.fence,
@@ -363,7 +363,7 @@ def show(
 
 
 def look(store: ObjectStore) -> ManifestState:
-    """What the store shows now."""
+    """The state of the store's manifest, with its version."""
     stored = store.manifest()
     return ManifestState(read_shown(stored), stored.version if stored else None)
 

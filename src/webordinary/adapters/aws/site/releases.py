@@ -118,7 +118,7 @@ class LocalCopies:
         return Release(*site, name, self.path(site, name), made_at) if made_at else None
 
     def names(self, site: Site) -> tuple[str, ...]:
-        """What was built here, the newest first."""
+        """The releases that this worker built, newest first."""
         with self._guard:
             return tuple(name for name, made_at in reversed(self._used(site).made.items()) if made_at)
 
@@ -137,7 +137,7 @@ class LocalCopies:
         return self._place(site) / "releases" / name
 
     def site_of(self, path: Path) -> Site:
-        """Whose release lies or would lie there."""
+        """The project and stage of a path."""
         project_id, stage, *_ = path.relative_to(self._folder).parts
         return project_id, Stage(stage)
 
@@ -221,7 +221,7 @@ class S3Releases:
         return self._release(site, entry) if entry else None
 
     def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
-        """Make one stage's current release a release of another stage; its objects are copied in the store."""
+        """The objects are copied in the store."""
         standing = self._look((project_id, source))
         name = standing.shown.release if self._is_whole((project_id, source), standing) else ""
         desired = in_store(name, self._store((project_id, source)), standing) if name else None
