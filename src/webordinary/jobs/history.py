@@ -166,7 +166,7 @@ def _waiting(lines: LineHistory, main: str, head: str) -> tuple[tuple[WaitingCha
     files, undone = lines.files_of([sha for sha, _ in found]), {note.undoes for _, note in new}
     changes = tuple(
         WaitingChange(
-            sha, note.thread_id, note.customer, in_a_line(note), files.get(sha, ()), note.undoes, note.job_id,
+            sha, note.thread_id, note.customer, words_of(note), files.get(sha, ()), note.undoes, note.job_id,
             note.sender, is_back=sha in undone,
         )
         for sha, note in found
@@ -183,9 +183,9 @@ def put_back(lines: LineHistory, main: str, release: str) -> tuple[Notes, Notes]
     return gone, [(sha, note) for sha, note in oldest if note.undoes in now.undone - shas]
 
 
-def in_a_line(note: Note) -> str:
-    """What a change does."""
-    words = " ".join(note.summary.split()) or note.title
+def words_of(note: Note) -> str:
+    """What a change does, each wish of its mail on a line of its own: so a translation knows them apart."""
+    words = "\n".join(line for part in note.summary.splitlines() if (line := " ".join(part.split()))) or note.title
     return words if len(words) <= _LINE else f"{words[: _LINE - 1].rstrip()}…"
 
 

@@ -286,7 +286,7 @@ def _push_and_show(
 
 def _message(run: JobRun, state: LiveState, picks: Picks) -> ChangeMessage:
     brought = state.waiting if picks is None else picks
-    titles = [one.words for one in brought[:_TITLES]]
+    titles = [" ".join(one.words.split()) for one in brought[:_TITLES]]
     words = "; ".join(titles) + (f"; and {len(brought) - _TITLES} more" if len(brought) > _TITLES else "")
     title = f"Publish: {words or 'the site as it is'}"
     message = replace(run.message("Brought to the public site."), instruction=title, wish="")

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.compose.container import Container
 from webordinary.compose.steps import brand_of
-from webordinary.jobs.history import LiveState, in_a_line
+from webordinary.jobs.history import LiveState, words_of
 from webordinary.jobs.ports import ProjectLeases, Releases, SourceRollback
 from webordinary.jobs.report import lines_of, undone_words
 from webordinary.jobs.site_files import Release, Stage, manifest_of
@@ -100,8 +100,8 @@ def _with_changes(services: Container, project: Project, done: RolledBack, befor
     waiting = lines_of(after.waiting) if after else ()
     if done.release.stage is Stage.EDIT:
         lost, undos = services.history.put_back(project, before.main, done.release.name)
-        gone = [ChangeLine(in_a_line(note), note.customer, sha) for sha, note in lost]
-        back = [ChangeLine(undone_words(in_a_line(note)), note.customer, note.undoes) for _, note in undos]
+        gone = [ChangeLine(words_of(note), note.customer, sha) for sha, note in lost]
+        back = [ChangeLine(undone_words(words_of(note)), note.customer, note.undoes) for _, note in undos]
         return replace(done, gone=tuple(gone), back=tuple(back), waiting=waiting)
     was, now = set(lines_of(before.waiting)), set(waiting)
     gone = [one for one in waiting if one not in was]

@@ -42,7 +42,7 @@ from webordinary.mail.replies.answers import (
 )
 from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
-from webordinary.mail.replies.rendering import Brand, as_text
+from webordinary.mail.replies.rendering import Brand, as_text, translated
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
 from webordinary.model.mail import (
@@ -352,7 +352,7 @@ def test_an_editor_is_offered_no_publication() -> None:
     ("text", "said", "button"),
     [
         ("Bitte ändern Sie die Überschrift.", "Titel geändert (die Startseite): „Spring Sale“.", "veröffentlichen"),
-        ("Pouvez-vous changer le titre", "Titre changé (la page d'accueil)\u00a0: «\u00a0Spring", "publier"),
+        ("Pouvez-vous changer le titre", "Titre de la page changé (la page d'accueil)\u00a0: «\u00a0Spring", "publier"),
         ("Por favor, cambie el título", "Título cambiado (la página de inicio): «Spring Sale».", "publicar"),
         ("Per favore cambi il titolo", "Titolo cambiato (la home page): «Spring Sale».", "pubblica"),
         ("Kunt u de titel van de pagina wijzigen?", "Titel veranderd (de startpagina): “Spring Sale”.", "publiceer"),
@@ -608,3 +608,50 @@ def test_lines_with_dashes_are_a_list_in_html() -> None:
     html = bodies(replied(Answer("No", (Paragraph("For example:\n- change <a>\n- add b"),))))[1]
     assert "<ul" in html
     assert "<li>change &lt;a&gt;</li>" in html
+
+
+_QUOTES = {"de": "„“\u201a\u2018", "es": "«»“”", "fr": "«»“”", "it": "«»“”", "nl": "“”\u2018"}
+_ENGLISH = re.compile(r"\b(?:the|your|you|and|changed|reply|nothing|this|they|asked|page of|not public)\b", re.I)
+_TWO_WISHES = "Changed “wedged” to “a “new” day” on the about page.\nChanged the colour of the headings to dark green."
+SUMMARIES = {
+    **ANSWERS,
+    "two wishes": answer_job(parsed(), JobOutcome.SUCCEEDED, replace(DONE, summary=_TWO_WISHES)),
+    "two wishes in a list": answer_job(parsed(command=Command.PUBLISH), JobOutcome.SUCCEEDED, replace(
+        DONE, summary="", is_public=True, published=(ChangeLine(_TWO_WISHES, "scott"),)
+    ), reader="scott"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
+@pytest.mark.parametrize("answer", SUMMARIES.values(), ids=SUMMARIES)
+def test_no_reply_mixes_languages_or_quotation_marks(answer: Answer, known: Catalogue) -> None:
+    text = as_text(translated(answer, known.say), language=known.language)
+    assert known.language != "fr" or not re.search(r"(?<!http)[^\s\u00a0]:$", text, re.M), text
+    for theirs in (DONE.summary, "Changed it.", *LIST, "spelling", "Change the title", parsed().text):
+        text = text.replace(known.say(theirs), "").replace(theirs, "")
+    own = "\n".join(line for line in text.splitlines() if not line.startswith(">"))
+    left = [word for word in _ENGLISH.findall(own) if word.lower() not in known.words]
+    assert left == [], own
+    strange = set(own) & set('“”„«»\u201a\u2018"') - set(_QUOTES[known.language])
+    assert not strange, own
+    assert _nested(own, _QUOTES[known.language]) == [], own
+
+
+def _nested(text: str, marks: str) -> list[str]:
+    """Quotations inside others that have the same marks."""
+    opening, closing = marks[0], marks[1]
+    return re.findall(rf"{opening}[^{closing}\n]*{opening}[^\n]*", text) if opening != closing else []
+
+
+@pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
+def test_what_a_customer_wrote_is_not_translated(known: Catalogue) -> None:
+    assert "Monday" in known.say("Changed “Monday” to “Tuesday” on the homepage.")
+    assert "Tuesday" in known.say("Changed “Monday” to “Tuesday” on the homepage.")
+
+
+def test_a_french_line_does_not_end_before_a_mark_that_belongs_to_its_word() -> None:
+    [french] = [one for one in own_catalogues() if one.language == "fr"]
+    said = [*french.exact.values(), *(words for _, _, words in french.patterns)]
+    assert [text for text in said if re.search(r"« | [»;:!?]", text)] == []
+    told = [french.say(f"Changed the {what} of the homepage to “A”.") for what in ("title", "heading")]
+    assert told[0].split(" (")[0] != told[1].split(" (")[0]

@@ -199,7 +199,9 @@ def _content(
         files.append(shown(f"logo.{kind}", f"image/{kind}", brand.logo, logo))
     if files:
         html = multipart("related", f"=_{digest[:32]}", (html, *files))
-    return multipart("alternative", f"=_{digest[32:]}", (text("plain", as_text(answer, brand, buttons)), html))
+    return multipart(
+        "alternative", f"=_{digest[32:]}", (text("plain", as_text(answer, brand, buttons, language)), html)
+    )
 
 
 def answer_kind(redrive: int) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -63,11 +63,32 @@ class Catalogue:
             return ", ".join(self.say(one, depth) for one in listed)
         for begin, pattern, words in self.patterns:
             if text.startswith(begin) and (found := pattern.fullmatch(text)):
-                values = {name: self.say(value, depth + 1) for name, value in found.groupdict().items()}
-                return _PLACE.sub(lambda place, values=values: values.get(place[1], place[0]), words)  # type: ignore[misc]
+                # What stands in quotation marks is the customer's, or of a page; a command is ours.
+                values = {
+                    name: value
+                    if text[: found.start(name)].endswith("“") and name != "kind"
+                    else self.say(value, depth + 1)
+                    for name, value in found.groupdict().items()
+                }
+                return _PLACE.sub(partial(self._filled, values), words)
         return None
 
+    def _filled(self, values: Mapping[str, str], place: re.Match[str]) -> str:
+        """The value of a placeholder; in quotation marks its own are the inner ones of the language."""
+        value = values.get(place[1], place[0])
+        if not place.string[: place.start()].rstrip(_SPACES).endswith(_OPENING):
+            return value
+        before, after = _INNER_QUOTES.get(self.language, ("“", "”"))
+        return _QUOTED.sub(lambda quoted: f"{before}{quoted[1]}{after}", value)
 
+
+_SPACES, _OPENING = " \u00a0\u202f", tuple("“„«")
+_INNER_QUOTES = {"de": ("\u201a", "\u2018"), "nl": ("\u2018", "\u2019")}
+_QUOTED = re.compile(r"[“„«\"][ \u00a0\u202f]?([^“”„«»\"]*?)[ \u00a0\u202f]?[“”»\"]")
+_FRENCH_SPACE = re.compile(r"(?<=«) | (?=[»;:!?])")
+"""A line must not end before such a mark, nor after an opening one."""
+_LABELS = r"(?:the homepage|the [^.“”]+? page)(?:, (?:the homepage|the [^.“”]+? page))*"
+"""What our summaries call pages: no sentence, which may follow in the same line."""
 _BULLET = re.compile(r"- |\d{1,2}\. ")
 
 
@@ -79,7 +100,9 @@ def read_catalogue(path: str, text: str) -> Catalogue:
     exact: dict[str, str] = {}
     patterns = []
     words: frozenset[str] = frozenset()
-    for where, source, target in _entries(path, text):
+    language = Path(path).stem
+    for where, source, given in _entries(path, text):
+        target = _FRENCH_SPACE.sub("\u00a0", given) if language == "fr" and source else given
         if not source:
             known = re.search(r"^X-Common-Words:(.*)$", target, re.M)
             words = frozenset(known[1].split()) if known else words
@@ -87,7 +110,9 @@ def read_catalogue(path: str, text: str) -> Catalogue:
             continue
         elif _PLACE.search(source):
             pieces = _PLACE.split(source)
-            shape = "".join(re.escape(p) if n % 2 == 0 else f"(?P<{p}>.+?)" for n, p in enumerate(pieces))
+            shape = "".join(
+                re.escape(p) if n % 2 == 0 else f"(?P<{p}>{_shape_of(p, pieces[n - 1])})" for n, p in enumerate(pieces)
+            )
             try:
                 patterns.append((pieces[0], re.compile(shape, re.S), target))
             except re.error as problem:
@@ -95,7 +120,12 @@ def read_catalogue(path: str, text: str) -> Catalogue:
         else:
             exact[source] = target
     patterns.sort(key=lambda one: -len(one[1].pattern))
-    return Catalogue(Path(path).stem, words, exact, tuple(patterns))
+    return Catalogue(language, words, exact, tuple(patterns))
+
+
+def _shape_of(name: str, before: str) -> str:
+    is_label = name in ("page", "pages") and before.endswith((" of ", " on ", " to ", " from "))
+    return _LABELS if is_label else ".+?"
 
 
 def _entries(path: str, text: str) -> Iterator[tuple[str, str, str]]:

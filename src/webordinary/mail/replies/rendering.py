@@ -48,23 +48,31 @@ def mail_link(address: str, subject: str, body: str) -> str:
     return f"mailto:{quote(local, safe='')}@{domain}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
 
 
-def as_text(answer: Answer, brand: Brand = Brand(), buttons: Sequence[Button] = ()) -> str:  # noqa: B008  frozen
+def as_text(
+    answer: Answer,
+    brand: Brand = Brand(),  # noqa: B008  frozen
+    buttons: Sequence[Button] = (),
+    language: str = "en",
+) -> str:
     """For readers of plain text; they answer with a word instead of a button."""
     del buttons  # the text says which words to reply
+    colon = "\u00a0:" if language == "fr" else ":"
     last = "\n".join(part for part in (f"-- \n{brand.name} · {answer.closing}", brand.footer) if part)
-    return "\n\n".join(part for part in (answer.headline, *map(_text, answer.blocks), last) if part)
+    return "\n\n".join(
+        part for part in (answer.headline, *(_text(block, colon) for block in answer.blocks), last) if part
+    )
 
 
-def _text(block: Block) -> str:
+def _text(block: Block, colon: str) -> str:
     match block:
         case Paragraph(text):
             return "\n".join(_wrapped(line) for line in text.splitlines())
         case Link(label, url):
-            return f"{label}:\n{url}"
+            return f"{label}{colon}\n{url}"
         case Listing(title, items):
-            return "\n".join([f"{title}:", *(_wrapped(item, "  - ") for item in items)])
+            return "\n".join([f"{title}{colon}", *(_wrapped(item, "  - ") for item in items)])
         case Excerpt(title, text):
-            return f"{title}:\n{indent(text, '> ', lambda _: True)}"
+            return f"{title}{colon}\n{indent(text, '> ', lambda _: True)}"
 
 
 def _wrapped(line: str, lead: str = "") -> str:
