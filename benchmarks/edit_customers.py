@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import bar, options, report, summary, working_folder
-from mail_to_reply import MAILBOX, READY, System, family, pss_megabytes
+from mail_to_reply import MAILBOX, READY, StartedSystem, family, pss_megabytes
 from parts.edits import site_of
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
@@ -66,14 +66,14 @@ class BenchmarkSites:
 
     def __init__(self, data: Path, count: int, files: int, agent: str = "auto") -> None:
         self.data, self.names = data, [f"site-{number}" for number in range(count)]
-        with open_embedded(Config(data=data, agent=agent, agent_command="true")) as services:  # `up` names the program
+        with open_embedded(Config(data=data, agent=agent, agent_command=("true",))) as services:
             for name in self.names:
                 origin = data / "origins" / f"{name}.git"
                 origin.parent.mkdir(exist_ok=True)
                 make_origin(origin, site_of(files))
                 onboarding.onboard(services, name, str(origin), "owner", f"{name}@example.com", lambda _: None)
 
-    def write(self, system: System, word: str) -> list[float]:
+    def write(self, system: StartedSystem, word: str) -> list[float]:
         """All write at once; seconds from then until each reply lies in the Maildir."""
         outbox = self.data / "outbox" / "new"
         before = set(outbox.glob("*"))
@@ -91,7 +91,7 @@ class BenchmarkSites:
         return [path.stat().st_mtime - began for path in arrived]
 
 
-def _write(system: System, name: str, word: str, gate: threading.Barrier) -> None:
+def _write(system: StartedSystem, name: str, word: str, gate: threading.Barrier) -> None:
     sender, subject = f"{name}@example.com", f"{word} {name}"
     letter = CustomerMail(
         sender, MAILBOX, subject, f"Change the homepage title to {subject}", message_id=f"<{time.time_ns()}@{name}>"
@@ -116,7 +116,7 @@ def _weights(crowd: BenchmarkSites, slots: int) -> tuple[float, float]:
         return fresh, _workers_weight(system)
 
 
-def _workers_weight(system: System) -> float:
+def _workers_weight(system: StartedSystem) -> float:
     """The workers alone: `up` is another program."""
     time.sleep(1.0)  # let what runs come to rest
     return sum(pss_megabytes(pid) for pid in _alive(family(system.pid)) if pid != system.pid)
@@ -127,7 +127,7 @@ def _alive(pids: Sequence[int]) -> list[int]:
 
 
 @contextmanager
-def running(data: Path, *settings: str, workers: int, slots: int) -> Iterator[System]:
+def running(data: Path, *settings: str, workers: int, slots: int) -> Iterator[StartedSystem]:
     """The real thing, from `up` to a clean end."""
     ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
     flags = ("--workers", str(workers), "--slots", str(slots), "--hourly-mails", "0", *ports)
@@ -141,7 +141,7 @@ def running(data: Path, *settings: str, workers: int, slots: int) -> Iterator[Sy
     try:
         assert process.stdout
         found = next(found for line in process.stdout if (found := READY.match(line)))
-        yield System(process.pid, data, (found[2], int(found[3])), time.monotonic() - began)
+        yield StartedSystem(process.pid, data, (found[2], int(found[3])), time.monotonic() - began)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)

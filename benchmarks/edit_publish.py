@@ -28,7 +28,8 @@ PAGE_BYTES = 4000
 
 class Site:
     def __init__(self, folder: Path, files: int, keep: int) -> None:
-        self.source, self.ids, self.count = folder / "source", {}, 0
+        self.source, self.count = folder / "source", 0
+        self.ids: dict[str, str] = {}
         self.releases = FolderReleases(folder / "sites", keep=keep)
         for number in range(files):
             self.write(f"section-{number % 200:03d}/page-{number:05d}.html", f"page {number} ")

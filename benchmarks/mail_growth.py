@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import bar, options, progress, report, working_folder
-from mail_to_reply import CUSTOMER, MAILBOX, System, running
+from mail_to_reply import CUSTOMER, MAILBOX, StartedSystem, running
 from webordinary.adapters.git.mirrors import tend_origins
 from webordinary.adapters.git.workspaces import size_of
 from webordinary.mail.write import CustomerMail, write_mail
@@ -47,7 +47,7 @@ def main() -> None:
     )
 
 
-def write(system: System, first: int, beyond: int) -> None:
+def write(system: StartedSystem, first: int, beyond: int) -> None:
     """Post mails, a few at a time, and wait for the answers."""
     outbox = system.data / "outbox" / "new"
     for start in range(first, beyond, AT_ONCE):

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import bar, options, progress, report, summary, working_folder
-from mail_to_reply import CUSTOMER, MAILBOX, System, running
+from mail_to_reply import CUSTOMER, MAILBOX, StartedSystem, running
 from webordinary.adapters.files.wake import WakeBus
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
@@ -76,7 +76,7 @@ def entitle(data: Path, address: str) -> None:
         services.directory.add_sender(Sender(address, ProjectUser("amelia", "mallory")), datetime.now(UTC))
 
 
-def status_seconds(system: System, number: int) -> float:
+def status_seconds(system: StartedSystem, number: int) -> float:
     """Seconds from the 250 until the reply to this mail is in the Maildir; a moment later than the last one."""
     time.sleep(SECONDS_BETWEEN[CUSTOMER])
     message_id = f"<status-{number}@b.example>"
@@ -102,7 +102,7 @@ def answered(outbox: Path, seen: set[Path], message_id: str) -> bool:
     return any(message_id.encode() in path.read_bytes() for path in new)
 
 
-def send(system: System, raw: bytes, mail_from: str) -> None:
+def send(system: StartedSystem, raw: bytes, mail_from: str) -> None:
     with smtplib.SMTP(*system.smtp, local_hostname="localhost") as smtp:
         smtp.sendmail(mail_from, [MAILBOX], raw)
 
@@ -113,7 +113,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def streaming(system: System, sender: str) -> Iterator[None]:
+def streaming(system: StartedSystem, sender: str) -> Iterator[None]:
     """Hostile mails of this sender, one after another, until the block ends."""
     mails = [HOSTILE[name](sender) for name in STREAM]
     begun, stop = threading.Event(), threading.Event()
@@ -130,7 +130,9 @@ def streaming(system: System, sender: str) -> Iterator[None]:
 _numbers = itertools.count()
 
 
-def _stream(system: System, sender: str, mails: Sequence[bytes], begun: threading.Event, stop: threading.Event) -> None:
+def _stream(
+    system: StartedSystem, sender: str, mails: Sequence[bytes], begun: threading.Event, stop: threading.Event
+) -> None:
     try:
         while not stop.is_set():
             number = next(_numbers)
@@ -142,7 +144,7 @@ def _stream(system: System, sender: str, mails: Sequence[bytes], begun: threadin
         begun.set()
 
 
-def drain(system: System) -> None:
+def drain(system: StartedSystem) -> None:
     """Until the workflow has no execution in work that was started by a stream."""
     with open_embedded(Config(data=system.data)) as services:
         deadline = time.monotonic() + DRAIN_SECONDS

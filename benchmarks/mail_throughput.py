@@ -19,9 +19,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from edit_customers import SLOTS, WORKERS, Crowd, running
+from edit_customers import SLOTS, WORKERS, BenchmarkSites, running
 from harness import options, progress, report, working_folder
-from mail_to_reply import MAILBOX, System, family
+from mail_to_reply import MAILBOX, StartedSystem, family
 from webordinary.mail.write import CustomerMail, write_mail
 
 COMMAND = "sh -c 'date +%N > note.txt; echo Noted the time.'"
@@ -40,7 +40,7 @@ def main() -> None:
     with working_folder(chosen) as folder:
         for number in range(chosen.repeats):
             for agent, flags in agents.items():
-                crowd = Crowd(folder / f"{agent}-{number}", customers, files, agent)
+                crowd = BenchmarkSites(folder / f"{agent}-{number}", customers, files, agent)
                 settings = ("--pictures", "off", "--agent", agent, *flags)
                 with running(crowd.data, *settings, workers=WORKERS, slots=SLOTS) as system:
                     found[agent].append(finish(system, crowd, mails))
@@ -53,7 +53,7 @@ def main() -> None:
     )
 
 
-def finish(system: System, crowd: Crowd, mails: int) -> dict[str, float]:
+def finish(system: StartedSystem, crowd: BenchmarkSites, mails: int) -> dict[str, float]:
     """Write all mails and wait for all answers."""
     outbox, before, began = crowd.data / "outbox" / "new", used_cpu_seconds(system), time.monotonic()
     with ThreadPoolExecutor(WRITERS) as writers:
@@ -74,14 +74,14 @@ def finish(system: System, crowd: Crowd, mails: int) -> dict[str, float]:
     }
 
 
-def write(system: System, name: str, number: int) -> None:
+def write(system: StartedSystem, name: str, number: int) -> None:
     text = f"Change the homepage title to Sale {number}"
     letter = CustomerMail(f"{name}@example.com", MAILBOX, f"title {number}", text, message_id=f"<{number}@{name}>")
     with smtplib.SMTP(*system.smtp, local_hostname="localhost", timeout=60) as smtp:
         smtp.sendmail(letter.sender, [MAILBOX], write_mail(letter, datetime.now(UTC)))
 
 
-def used_cpu_seconds(system: System) -> dict[str, float]:
+def used_cpu_seconds(system: StartedSystem) -> dict[str, float]:
     """What `up` and its workers used so far, and the programs that they have run and that have ended."""
     ours = ended = 0.0
     ticks = os.sysconf("SC_CLK_TCK")
