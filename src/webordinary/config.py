@@ -437,7 +437,7 @@ def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[GivenValu
 
 
 def _from_platform(env: Mapping[str, str]) -> Iterator[GivenValue]:
-    """What AWS, or who deploys there, calls some of our settings."""
+    """Settings by the variables that AWS and its containers use."""
     for variable, name in PLATFORM_VARIABLES.items():
         if env.get(variable):
             yield name, env[variable], variable

@@ -200,19 +200,19 @@ _SETTINGS = "pyvenv.cfg"
 
 
 def virtual_environment_of(program: Path) -> Path | None:
-    """The virtual environment in whose `bin` a program lies."""
+    """The virtual environment of a program in its `bin`."""
     return next((prefix for prefix in _prefixes(program) if (prefix / _SETTINGS).is_file()), None)
 
 
 def node_prefix_of(program: Path) -> Path | None:
-    """The prefix of the Node installation in whose `bin` or global packages a program lies."""
+    """The prefix of the Node installation that has a program in its `bin` or global packages."""
     packages = (folder.parent.parent for folder in program.parents if folder.parts[-2:] == ("lib", "node_modules"))
     known = (*_prefixes(program), *packages)
     return next((prefix for prefix in known if (prefix / "lib/node_modules/npm").is_dir()), None)
 
 
 def python_prefix_of(program: Path) -> Path | None:
-    """The prefix of the Python installation in whose `bin` a program lies."""
+    """The prefix of the Python installation that has a program in its `bin`."""
     return next((prefix for prefix in _prefixes(program) if any(prefix.glob("lib/python3*/os.py"))), None)
 
 

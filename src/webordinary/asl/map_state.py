@@ -119,7 +119,7 @@ class Map(State):
         self._go_on(step, frame)
 
     def child_failed(self, step: RunStep, frame: Frame, child: Frame, failure: Failure) -> None:
-        """Go on within the tolerance; beyond it, end the others and fail."""
+        """Continue within the tolerated failures; beyond them end the other items and fail."""
         step.record(frame, self._event("Failed"), index=child.index)
         if not failure.fatal and frame.failures <= self._plan(step, frame).tolerated:
             self._go_on(step, frame)

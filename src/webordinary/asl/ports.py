@@ -178,7 +178,7 @@ def send_task_failure(tokens: TaskTokens, token: str, error: str | None = None, 
 
 
 def send_task_heartbeat(tokens: TaskTokens, token: str, now: datetime) -> bool:
-    """Record that the work goes on; False: stop working, the execution waits for this task no longer."""
+    """Record a heartbeat. False if the execution waits no longer for this task."""
     return tokens.beat_token(token, now)
 
 

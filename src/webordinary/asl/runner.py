@@ -57,7 +57,7 @@ class EngineRunner:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Advance what is due, sleep until more is; returns after `stop`, when no advance is under way."""
+        """Advance due executions and sleep until the next is due. Returns after `stop`, once no advance is under way."""
         pool = self._started_pool()
         if pool is None:
             return
@@ -77,7 +77,7 @@ class EngineRunner:
         self._wake()
 
     def _started_pool(self) -> ThreadPoolExecutor | None:
-        """A pool whose threads all run; None if it was told to stop before the machine had room for them."""
+        """A pool with all threads started; None if `stop` came before they could start."""
         while not self._stopping.is_set():
             pool = ThreadPoolExecutor(self._threads, thread_name_prefix="workflow")
             try:

@@ -173,7 +173,7 @@ class RunStep:
         self._leave(frame, output, next_state, assign and assign(data.on(shaped)))
 
     def fail(self, frame: Frame, failure: Failure, announce: str | None = None) -> None:
-        """The state's work failed: try again, catch, or fail what is around it."""
+        """Handle a failed state: retry, catch, or fail the enclosing state."""
         state = state_of(frame)
         failure = failure.located_at(state.name, frame.entered_number)
         if self._retry(state, frame, failure):

@@ -578,7 +578,7 @@ def with_account(config: Config, session: boto3.Session | None = None) -> Config
 
 
 def sts_of(config: Config, session: boto3.Session | None) -> STSClient:
-    """Tells who we are, and lets us become another role."""
+    """The client of STS: identity and roles."""
     endpoint = config.aws_endpoint or None
     return (session or boto3.Session()).client(
         "sts", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint

@@ -42,7 +42,7 @@ def client_of(config: Config) -> ClientOf:
 
 
 def account_checks(config: Config) -> Iterator[Check]:
-    """Who we are: without that nothing else can be looked at."""
+    """The checks of the account's identity, which all others need."""
     endpoint = config.aws_endpoint or None
     boto = config_of(config.aws_region, endpoint)
     return AccountChecks(boto3.Session(), boto, endpoint, config.aws_account).checks()

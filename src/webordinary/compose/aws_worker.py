@@ -123,7 +123,7 @@ def run_cloud_worker(
 
 
 def _acting(broker: Broker | None, started: StartedJob) -> AbstractContextManager[None]:
-    """While this job runs, the rights to its project can be had."""
+    """Give the credentials of the project while its job runs."""
     return broker.acting(started.claim.key) if broker else nullcontext()
 
 

@@ -66,7 +66,7 @@ def _not_ok(conn: sqlite3.Connection) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was left of a data folder whose database lost commits."""
+    """The result of a recovery after the database lost commits."""
 
     taken_up: AdoptedMails
     unknown_sites: tuple[str, ...]
@@ -88,7 +88,7 @@ def unknown_sites(projects: Iterable[Project], data: Path) -> tuple[str, ...]:
 
 
 def _copy_database(source: Path, target: Path) -> int:
-    """Copy what was committed at one instant, writers or not, and check the copy."""
+    """Copy the committed state of one instant, also while others write, and check the copy."""
     try:
         with (
             closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,

@@ -243,7 +243,7 @@ class Container(Protocol):
         """Bring the stored state in order before `up` starts its workers."""
 
     def background(self, closing: ExitStack, page: Service) -> Sequence[Runnable]:
-        """The services that `up` runs, each in a thread; `page` is told when new events are stored."""
+        """The services that `up` runs, each in a thread; `page` is woken when new events are stored."""
 
     def registered(self, operator: str) -> AbstractContextManager[None]:
         """Register this process for the block, so that others see at once if it dies."""

@@ -90,7 +90,7 @@ MOST_ACKNOWLEDGED = 500
 
 
 def acknowledgements(container: AwsContainer) -> Acknowledgements:
-    """Acknowledges mails that wait longer than `acknowledge_seconds`; a pass goes on where the last one ended."""
+    """Acknowledges mails that wait longer than `acknowledge_seconds`. A pass continues where the last one ended."""
     jobs, after = container.pool.jobs, timedelta(seconds=container.config.acknowledge_seconds)
     progress = container.reconciler_progress.named("acknowledgements")
 

@@ -61,7 +61,7 @@ def package_lambdas(root: Path) -> None:
 
 
 def activate_receipt_rules(config: Config, rules: str = names.RECEIPT_RULES) -> str:
-    """Let SES receive by our rules, unless others are active; what was done, or is left to do, in words."""
+    """Activate our receipt rules of SES, unless other rules are active; returns the result in words."""
     endpoint = config.aws_endpoint or None
     if endpoint:
         return "an emulator receives no mail: `webordinary send` puts mails where SES would"

@@ -79,7 +79,7 @@ def running_emulator(
 
 @contextmanager
 def sole_user(folder: Path) -> Iterator[None]:
-    """Be the only one who runs emulators in this folder, until the block, or this process, ends; raises InUse."""
+    """Lock the folder for one emulator until the block or this process ends; raises InUse."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / USER)
     if not lock.acquire():

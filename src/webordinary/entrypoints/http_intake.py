@@ -117,7 +117,7 @@ class PushIntake:
             return _refusal(answer.status, str(answer))
 
     def _require_recent(self, request: Request) -> None:
-        """Refuse what is stale before its body is read; the signature covers the time."""
+        """Refuse an old request before its body is read; the signature covers the time."""
         given = request.headers.get("x-webordinary-timestamp", "")
         now = self._settings.clock().timestamp()
         if not (given.isascii() and given.isdecimal() and len(given) < 12 and abs(now - int(given)) <= MAX_AGE_SECONDS):
@@ -126,7 +126,7 @@ class PushIntake:
 
     @staticmethod
     def _require_signature(request: Request) -> None:
-        """Refuse what is not signed at all before its body is read."""
+        """Refuse a request without a signature before its body is read."""
         if not _SIGNATURE.fullmatch(request.headers.get("x-webordinary-signature", "")):
             raise _Refusal(401, "X-WebOrdinary-Signature does not fit: it must be sha256= and 64 hex digits")
 

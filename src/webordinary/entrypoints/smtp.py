@@ -263,7 +263,7 @@ class SmtpServer:
         self._ready.wait()
 
     def stop(self) -> None:
-        """Take no more mail and wait for the ones being stored; again is harmless."""
+        """Accept no more mail and wait for mails that are being stored. Idempotent."""
         if self._loop is not None and self._stopping is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()

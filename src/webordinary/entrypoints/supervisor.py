@@ -51,7 +51,7 @@ class Supervisor:
             thread.start()
 
     def ask(self) -> None:
-        """Ask every child to end, once, and start none again: who is asked twice takes it that we will not wait."""
+        """Ask every child to end, once, and start none again: a second signal would make a child end at once."""
         with self._guard:
             if self._stopping.is_set():
                 return

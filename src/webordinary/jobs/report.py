@@ -265,7 +265,7 @@ _UNDONE = "Undone: "
 
 
 def words_of_undo(summary: str) -> str:
-    """What is told of a change that is taken back."""
+    """The text about a change that is taken back."""
     return f"{_UNDONE}{summary}"
 
 

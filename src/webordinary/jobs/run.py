@@ -53,7 +53,7 @@ class Screenshots:
     always: bool = False
 
     def wait_seconds(self, job_seconds: float) -> float:
-        """How many seconds the reply may wait for them; what is not there by then is left out."""
+        """Seconds that the reply may wait for pictures; later pictures are left out."""
         quick = not self.always and job_seconds < SCREENSHOTS_AFTER_SECONDS
         return min(self.seconds, max(QUICK_SECONDS - job_seconds, LEAST_SECONDS)) if quick else self.seconds
 

@@ -109,7 +109,7 @@ _PAGES = (".html", ".htm", ".xhtml")
 
 
 def is_page(path: str) -> bool:
-    """What refers to assets, not what is referred to."""
+    """Whether a file is a page, which refers to assets."""
     return path.lower().endswith(_PAGES)
 
 

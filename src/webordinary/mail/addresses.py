@@ -37,7 +37,7 @@ def addresses_in(values: Iterable[str]) -> Iterator[str]:
 
 
 def with_token(address: str, token: str) -> str:
-    """`edit+amelia@localhost`: the same mailbox, and what is meant."""
+    """`edit+amelia@localhost`: the mailbox with a token that names the site."""
     local_part, _, domain = address.rpartition("@")
     return f"{local_part}+{token}@{domain}"
 
@@ -67,7 +67,7 @@ def ascii_address(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Our address. `edit+token@localhost` reaches it too, and the token says what is meant."""
+    """Our address. `edit+token@localhost` reaches it too; the token names a site or a conversation."""
 
     local_part: str
     domains: tuple[str, ...]

@@ -18,7 +18,7 @@ from webordinary.model.projects import Sender
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The sender is who they say, and we know them."""
+    """The sender is proven and entitled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def envelopes_of(raw: bytes, ses_id: str, mailbox: Mailbox, received_at: datetim
 
 
 def read_trace(raw: bytes, ses_id: str) -> SesTrace | None:
-    """What SES says of this mail, or None where its words cannot be told from the sender's."""
+    """SES's verdicts on this mail; None where they could be the sender's own header fields."""
     block = _block(raw)
     values = {name: " ".join(lines) for name, lines in block.items()}
     received = _RECEIVED.fullmatch(values.get("received", ""))

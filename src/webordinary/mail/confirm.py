@@ -94,7 +94,7 @@ def answer_page(public_url: str, token: str) -> str:
 
 
 def digest_of_link(token: str) -> str:
-    """The hash of the token in such a link; empty for what is none."""
+    """The hash of the token in a confirmation link; empty for any other text."""
     return digest_of(token) if _TOKEN.fullmatch(token) else ""
 
 

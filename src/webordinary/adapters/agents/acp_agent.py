@@ -86,7 +86,7 @@ _NOT_KEPT = frozenset({".cache", ".npm", "node_modules", "Cache"})
 
 @dataclass(frozen=True, slots=True)
 class AcpSettings:
-    """What the operator chose: the program, what it may know and whom it may call."""
+    """The operator's settings: the program, its variables and the hosts that it may call."""
 
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -104,7 +104,7 @@ class AcpAgent:
         self._sandbox, self._homes, self._settings = sandbox, homes, settings
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
-        """Follow the instruction; an interrupted run keeps its session, so that it can go on."""
+        """Follow the instruction. An interrupted run keeps its session for the next run."""
         if find_spec("acp") is None:
             raise Permanent(MISSING)
         token.check()

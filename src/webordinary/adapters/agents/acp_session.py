@@ -43,7 +43,7 @@ _EDITING = frozenset({"edit", "delete", "move"})
 
 
 def granted(kind: str, paths: Sequence[str], workspace: Path, readable: Path, *, sandboxed: bool) -> bool:
-    """Whether a tool may run; what is not said to be a look or an edit of this site is not granted."""
+    """Whether a tool may run: reads and edits of files of this site, and commands in a sandbox."""
     if kind == "execute":
         return sandboxed
     if kind in _EDITING:
@@ -188,7 +188,7 @@ _ERROR_CHARACTERS = 600
 
 
 class _Channel:
-    """The library's way to the process; what goes wrong there ends the stream and is told afterwards."""
+    """The library's stream to the process. An error ends the stream and is raised afterwards."""
 
     def __init__(self, process: AgentProcess) -> None:
         self.process = process

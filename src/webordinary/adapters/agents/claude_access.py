@@ -234,7 +234,7 @@ _CHARACTERS = 10_000
 
 
 class KeyCommand:
-    """Called before each job and by each of its requests; runs the program when what it printed is no longer fresh."""
+    """A key from a program. Called before each job and each request; the program runs again when its key is old."""
 
     def __init__(
         self,

@@ -228,7 +228,7 @@ class ClaudeAgent:
         self._settings = settings or ClaudeSettings()
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
-        """Follow the instruction; an interrupted run keeps its session, so that it can go on."""
+        """Follow the instruction. An interrupted run keeps its session for the next run."""
         cli = bundled_cli()
         token.check()
         access = self._access()
@@ -251,7 +251,7 @@ class ClaudeAgent:
     def _run_sandboxed(
         self, cli: Path, access: ModelAccess, home: SessionHome, task: AgentTask, token: CancelToken
     ) -> tuple[ClaudeResult, float]:
-        """How it ended and what it cost; that is written down before anybody judges what it left behind."""
+        """Run the agent; its cost is recorded before its changes are examined."""
         from webordinary.adapters.agents.claude_session import talk  # noqa: PLC0415  see there
 
         attachments = prepare_files(task.attachments, home.folder / "attachments")

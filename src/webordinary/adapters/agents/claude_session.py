@@ -109,7 +109,7 @@ def talk(
     token: CancelToken,
     grace: float,
 ) -> ClaudeResult:
-    """From the start of the process to its end; told to stop, it ends with what it has."""
+    """Run the process from start to end; after a stop it ends with its present result."""
 
     async def talking(stopping: ConversationStop) -> ClaudeResult:
         process = await start()

@@ -58,7 +58,7 @@ class AgentProcess:
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to its error output."""
+        """The last lines of its error output."""
         return self._last_words.decode(errors="replace").strip()
 
     async def send(self, message: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class AgentProcess:
             await self._stdin.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None at the end. What is not JSON is noise and passed over."""
+        """The next message; None at the end. Lines that are not JSON are skipped."""
         while line := await self._line():
             await asyncio.sleep(0)  # let the handler of the last message run before a full pipe is drained
             if line.lstrip().startswith(b"{"):
@@ -132,7 +132,7 @@ class ConversationStop:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """End the talk; from any thread, perhaps after the talk is over."""
+        """Request the stop. Callable from any thread, also after the end."""
         with suppress(RuntimeError):  # the loop is closed: the talk is over
             self._loop.call_soon_threadsafe(self._event.set)
 

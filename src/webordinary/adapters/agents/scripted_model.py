@@ -67,7 +67,7 @@ def _words(block: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Text, and the end of the model's turn. `tokens` is what it pretends to have written."""
+    """Text that ends the model's turn. `tokens` is the reported number of output tokens."""
 
     text: str
     tokens: int = 10
@@ -171,7 +171,7 @@ class Dialect:
 
 
 def dialect_of(path: str) -> Dialect | None:
-    """By what was asked for; None for what no agent needs."""
+    """The dialect of a request's path; None for any other path."""
     return next((known for known in (MESSAGES, BEDROCK, VERTEX) if known.path.match(path)), None)
 
 

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """What is known of a thread's agent beside its own files. `total_cost_usd` is of all its runs together."""
+    """The record of a thread's agent beside its own files. `total_cost_usd` covers all runs."""
 
     agent: str
     session: str = ""
@@ -40,7 +40,7 @@ class SessionRecord:
 
 @dataclass(slots=True)
 class SessionHome:
-    """One run's home: a fresh folder, filled with what was kept. Assign `record`; it is kept with the files."""
+    """The home of one run: a fresh folder with the kept files. `record` is kept with the files."""
 
     folder: Path
     record: SessionRecord

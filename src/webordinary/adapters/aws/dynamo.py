@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def to_item(fields: Mapping[str, Any]) -> Item:
-    """A record as an item; what is None is left out, so that conditions can ask whether it is there."""
+    """A record as an item. None is left out, so that conditions can test for the attribute."""
     return {name: to_value(value) for name, value in fields.items() if value is not None}
 
 

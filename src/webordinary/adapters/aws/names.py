@@ -113,7 +113,7 @@ def function_of(step: str) -> str:
 
 
 def mailbox_of(domain: str) -> str:
-    """Where customers write to unless told otherwise. Not the domain itself: its mail may be read elsewhere already."""
+    """The default mailbox. It has a domain of its own, as mail to the domain itself may have another server."""
     return f"edit@mail.{domain}"
 
 
@@ -123,7 +123,7 @@ def raw_bucket(account_id: str) -> str:
 
 
 def access_logs_bucket(account_id: str) -> str:
-    """Where S3 writes down who asked for what in the other buckets."""
+    """The bucket of S3's access logs."""
     return f"{PREFIX}-access-logs-{account_id}"
 
 
@@ -161,7 +161,7 @@ def previews_folder(project_id: str) -> str:
 
 
 def site_store(account_id: str, project_id: str, stage: str) -> str:
-    """Where a stage of a site lies: the bucket, and the folder in it. The edge finds it by the host name."""
+    """The bucket and folder of a site's stage. The edge finds it by the host name."""
     folder = project_folder(project_id) if stage in STAGES else previews_folder(project_id)
     return f"{sites_bucket(account_id)}/{folder}{stage}/"
 

@@ -158,7 +158,7 @@ def registry_of(npm: str) -> NpmRegistry:
 
 @dataclass(frozen=True, slots=True)
 class PackageManager:
-    """How one package manager installs what its lock file says."""
+    """A package manager: its lock file and its command to install."""
 
     name: str
     locks: tuple[str, ...]
@@ -372,7 +372,7 @@ class Npm:
         return _PACKAGE in tree.files and bool(_scripts(_read(tree.path / _PACKAGE)).get("build"))
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
-        """Install what the lock file says, or use what was installed for the same one; then build."""
+        """Install by the lock file, or use an earlier install of the same one; then build."""
         folder = build_dir.tree.folder
         home = build_dir.path / folder
         package = _read(home / _PACKAGE)

@@ -41,7 +41,7 @@ class WakeBus:
         self._closing.close()
 
     def listen(self, name: str) -> Listener:
-        """Hear what is sent to `name` and to the topic before its first dash."""
+        """A listener for messages to `name` and to the topic before its first dash."""
         address = f"{self._prefix}/{name}"
         with contextlib.suppress(FileNotFoundError):
             (self._folder / name).unlink()  # left by a killed process

@@ -89,7 +89,7 @@ def machine_fault_in(words: str) -> MachineFault | None:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git on one repository, for one worker; its folder lies apart from the tree that agents touch."""
+    """Git on one repository for one worker; the git folder is outside the tree that agents can write to."""
 
     git_dir: Path
     worker: str

@@ -120,7 +120,7 @@ _KEEPER = "upkeep"
 
 
 def maintain_mirrors(folder: Path, workspaces: Path) -> str:
-    """Tend the one mirror that needs it most, so that a round stays short; tells what was done, if anything."""
+    """Maintain the one mirror that needs it most; returns what was done, in words."""
     mirrors = Mirrors(folder, _KEEPER)
     for path in sorted(folder.glob("[!.]*.git")) if folder.is_dir() else ():
         project_id = path.name.removesuffix(".git")

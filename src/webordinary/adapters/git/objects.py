@@ -106,7 +106,7 @@ def _check_size(git: Git, commit: str) -> None:
 
 
 def _bytes_of(git: Git, objects: Sequence[str]) -> int:
-    """The bytes of all these files; what is named twice counts twice."""
+    """The total size of these files; a repeated name counts twice."""
     asked = "".join(f"{oid}\n" for oid in dict.fromkeys(objects) if oid.strip("0"))
     told = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked.encode()).splitlines()
     sizes = {oid: int(size) for oid, kind, size in (line.split(" ") for line in told if line.count(" ") == 2)}
@@ -210,7 +210,7 @@ def change(git: Git, commit: str, note: Note) -> Change:
 
 
 def for_people(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of files to be told; the file system may know them by other bytes."""
+    """Names of files for messages, in valid UTF-8."""
     return tuple(map(clean, names))
 
 

@@ -202,7 +202,7 @@ class GitHistory:
         return put_back(GitLines(self._mirrors.git(project.project_id), project.folder), main, release)
 
     def subjects(self, project: Project, commits: Collection[str]) -> dict[str, str]:
-        """What commits did, in a line each, as far as that is known on this machine or told quickly: it never fails."""
+        """The subjects of commits, as far as they are known here or quickly fetched. Never fails."""
         known: dict[str, str] = {}
         git = self._mirrors.git(project.project_id)
         if not git.git_dir.exists():

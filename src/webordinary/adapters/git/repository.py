@@ -196,7 +196,7 @@ class GitRepository:
     # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        """A quick job goes on with what it read when it began; others save their work, once, and read again."""
+        """A quick job uses main as it was read at the start. Other jobs save their work, once, and fetch main again."""
         copy, work = self._workspaces.held(workspace), workspace.work
         if time.monotonic() - copy.read_at < self._quick_seconds:
             return

@@ -227,7 +227,7 @@ class Checkout:
     def _must_stop(
         self, finished: Finished, before: Mapping[str, str], moves: Mapping[str, str], fences: Sequence[Fence]
     ) -> bool:
-        """Why was it refused? Told by what the origin holds now, as words differ among servers."""
+        """The reason of a refused push, by the present refs of the origin: messages differ between servers."""
         for fence in fences:
             fence.moved(self.marks.get(fence.ref, FenceMark()))
         if any(self.refs.get(ref) != before.get(ref) for ref in moves):

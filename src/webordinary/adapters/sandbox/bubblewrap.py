@@ -130,7 +130,7 @@ _CPU_GRACE_SECONDS = 5
 
 
 class SandboxLimitExceeded(Permanent):
-    """A program in a sandbox used up what it may have; it was ended and its workspace emptied."""
+    """A program exceeded a limit of its sandbox. It was killed and its workspace emptied."""
 
 
 @dataclass(frozen=True, slots=True)

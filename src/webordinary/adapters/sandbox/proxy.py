@@ -121,7 +121,7 @@ class ByteQuota:
 
 
 def tunnel(inside: socket.socket, outside: socket.socket, allowance: ByteQuota, idle_seconds: float) -> None:
-    """Both ways; an end on one side is told to the other, two ends or a long silence end it."""
+    """Copy both ways. The end of one side is passed on; two ends or a long silence end the tunnel."""
     for side in (inside, outside):
         side.settimeout(idle_seconds)
     other = {inside: outside, outside: inside}
@@ -158,7 +158,7 @@ class Lines(Protocol):
 
     @property
     def desk(self) -> AbstractContextManager[object]:
-        """A place for one request that is signed: few at a time, as each lies there whole."""
+        """A slot for one signed request: few at a time, because each is held in memory."""
 
     def token(self, connection: socket.socket) -> None:
         """Register a connection."""
@@ -347,7 +347,7 @@ _CHUNK = 65_536
 
 
 class Proxy:
-    """Serves one sandbox through the listener that came out of it. Logs hosts, never what is said to them."""
+    """Serves one sandbox through the listener that it handed out. Logs hosts, never requests."""
 
     def __init__(self, network: Network, prefix: str = "") -> None:
         self.network, self.prefix = network, prefix
@@ -483,6 +483,6 @@ class _Talk(BaseHTTPRequestHandler):
         """Paths and headers are not logged; see Proxy.note."""
 
     def finish(self) -> None:
-        """Close what was open towards the upstream, too."""
+        """Close the connection to the upstream, too."""
         self._forwarder.close()
         super().finish()

@@ -105,7 +105,7 @@ def always_dead(worker: str) -> bool:
 
 
 class SqliteClaims:
-    """Who acts for which ProjectUser, as rows. `is_dead` tells whether a worker's process has certainly ended."""
+    """See Claims. `is_dead` tells whether a worker's process has certainly ended."""
 
     def __init__(
         self, db: Database, lease_seconds: float = LEASE_SECONDS, is_dead: Callable[[str], bool] = always_dead
@@ -382,12 +382,12 @@ class SqliteWorkers:
             conn.execute(LEAVE, {"worker": worker, "now": now.timestamp()})
 
     def present(self) -> list[WorkerEntry]:
-        """The workers that never said goodbye, alive or not; the newest last."""
+        """The workers without a recorded end, alive or not; the newest last."""
         with self._db.read() as conn:
             return [_entry(row) for row in conn.execute(PRESENT)]
 
     def names(self, workers: Iterable[str]) -> dict[str, str]:
-        """What people call these workers, alive or not; one that ended long ago is left out."""
+        """The names of these workers, alive or not; workers that ended long ago have none."""
         with self._db.read() as conn:
             return names_of(conn, workers)
 

@@ -65,7 +65,7 @@ class CommitGroup:
 
 
 class Writer:
-    """Lets one thread at a time change the file. The last of those who stand in line commits for all of them."""
+    """Serialises writes. The last of the waiting threads commits for all of them (group commit)."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
@@ -92,7 +92,7 @@ class Writer:
         return self._group
 
     def leave(self, group: CommitGroup, problem: BaseException | None) -> None:
-        """Keep what was changed since `enter`, or take it back if there was a problem; return when it is on disk."""
+        """End the change: commit it, or roll it back after a problem. Returns when it is on disk."""
         try:
             if problem is not None:
                 self._take_back(group, problem)

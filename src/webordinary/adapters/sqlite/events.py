@@ -50,7 +50,7 @@ class SqliteEvents:
     def __init__(
         self, db: Database, notify: Callable[[str], None], stored_up_to: Callable[[int], None] = lambda _: None
     ) -> None:
-        """`stored_up_to` is told the number of the last event after each commit that stored some."""
+        """`stored_up_to` gets the number of the last event after each commit that stored events."""
         self._db, self._notify, self._stored_up_to = db, notify, stored_up_to
         self._last_seq = 0
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
@@ -65,7 +65,7 @@ class SqliteEvents:
         db.set_commit_hook(self)
 
     def emit(self, event: Event) -> None:
-        """Tell the timeline. Never fails its caller: an event that cannot be stored is told to the log instead."""
+        """Store an event. Never fails its caller: an event that cannot be stored is logged."""
         try:
             row = _row(event)
         except (TypeError, ValueError) as problem:
@@ -85,7 +85,7 @@ class SqliteEvents:
             self._last_seq = conn.execute("SELECT last_insert_rowid()").fetchone()[0]
 
     def committed(self) -> None:
-        """Readers are told soon, and not by a thread that others wait for."""
+        """Marks the rows as stored; readers are notified later, by another thread."""
         if self._in_commit:
             self._in_commit, self._untold = [], True
             self._stored_up_to(self._last_seq)
@@ -128,7 +128,7 @@ class SqliteEvents:
                     self._some.set()
 
     def _flushed(self, *, at_once: bool) -> bool:
-        """Write what waits, and wake the readers. False if that failed: the flusher thread has to go on."""
+        """Write the waiting events and wake the readers. False after an error: the flusher thread continues."""
         try:
             if at_once or self._waited_seconds() >= QUIET_SECONDS:
                 for _ in range(0, len(self._waiting), MAX_BATCH):
@@ -254,13 +254,13 @@ DEAD_LETTERS = "SELECT count(*) FROM dead_letters"
 
 
 class SqliteLevels:
-    """Counts what is unfinished; finished work is never walked over."""
+    """Counts unfinished work; no query reads finished work."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def look(self, workers_alive: int) -> Levels:
-        """The system now; who lives is known by lock files and not by a table."""
+        """The present levels. Lock files tell how many workers live, no table."""
         with self._db.read() as conn:
             jobs = {JobState(row["state"]): row for row in conn.execute(JOBS)}
             queued = jobs.get(JobState.QUEUED)

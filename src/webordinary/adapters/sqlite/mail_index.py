@@ -113,7 +113,7 @@ class SqliteMailIndex:
         return len(fresh)
 
     def catch_up(self, bites: int = MAX_CATCH_UP) -> None:
-        """Read what is new, a bounded number of mails."""
+        """Index new mails, a bounded number of them."""
         for _ in range(bites):
             with self._database.read() as conn:
                 if not conn.execute(IS_BEHIND).fetchone()[0]:

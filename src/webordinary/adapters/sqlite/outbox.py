@@ -181,7 +181,7 @@ class SqliteAlerts:
         self._db = db
 
     def told(self, names: Collection[str]) -> set[str]:
-        """Which of these the operator knows of."""
+        """Those of these alerts that were mailed."""
         with self._db.read() as conn:
             return {row["name"] for row in conn.execute(TOLD, (json.dumps(list(names)),))}
 
@@ -197,7 +197,7 @@ class SqliteAlerts:
             return count
 
     def tell(self, names: Collection[str], mail: Reply, now: datetime) -> bool:
-        """Put the mail into the outbox, unless every one of these was told already."""
+        """Put the mail into the outbox, unless all of its alerts were mailed before."""
         told = {"mail": mail.kind, "now": now.timestamp()}
         with self._db.write() as conn:
             fresh = sum(conn.execute(TELL, {**told, "name": name}).rowcount for name in names)

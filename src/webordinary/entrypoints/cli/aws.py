@@ -187,7 +187,7 @@ def deploy(args: argparse.Namespace) -> int:
 
 
 def migrate(args: argparse.Namespace) -> int:
-    """Copy, then remove what nothing needs any more. Again does what is left."""
+    """Copy the sites, then remove unused stacks. Idempotent."""
     require_boto3()
     from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra
 
@@ -274,7 +274,7 @@ def _without_credentials() -> dict[str, str]:
 
 
 def _settings(args: argparse.Namespace, config: Config) -> dict[str, str]:
-    """What was said with -c wins over our own settings; those that were never set are left to the stacks."""
+    """Values of -c win over our settings; unset settings keep the defaults of the stacks."""
     for one in args.context:
         if "=" not in one:
             raise CommandFailed(f"-c {one} has no value", "write -c name=value", Exit.USAGE)
@@ -285,7 +285,7 @@ def _settings(args: argparse.Namespace, config: Config) -> dict[str, str]:
 
 
 def _context(config: Config, settings: dict[str, str]) -> list[str]:
-    """All that the stacks are told: the settings, and what is found in the account."""
+    """The context of the stacks: the settings and values found in the account."""
     from webordinary.compose.provision import identity_to_use  # noqa: PLC0415  boto3 is an extra
 
     learnt = {

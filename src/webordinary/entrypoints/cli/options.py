@@ -134,7 +134,7 @@ def mail_address(text: str) -> str:
 
 
 def find_site(services: Container, name: str) -> Project:
-    """The site of this name; else the operator is told where the names are."""
+    """The site of this name; raises CommandFailed with the command that lists the names."""
     if may_name_a_project(name) and (project := services.directory.project(name)):
         return project
     raise CommandFailed(f"there is no site {name[:_SHOWN]!r}", "see `webordinary project list`")

@@ -167,7 +167,7 @@ def add_set(parts: Commands) -> None:
 
 
 def set_project(args: argparse.Namespace) -> int:
-    """Change what is given; mails that are held look again at once."""
+    """Change the given settings; held mails are tried again at once."""
     new = SiteChanges(
         agent=args.new_agent,
         daily_cap_usd=args.daily_cap,
@@ -489,7 +489,7 @@ _KEPT = "nothing was removed", "answer y if you mean it"
 
 
 def run_remove(args: argparse.Namespace) -> int:
-    """Look, ask, undo; again is harmless."""
+    """Show what goes, ask, remove. Idempotent."""
     return _remove_site(args) if args.sender is None else _remove_person(args)
 
 

@@ -46,7 +46,7 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The workflow of one mail; `words` says the same for those who do not see it."""
+    """The workflow of one mail; `words` is its text alternative."""
 
     width: int
     height: int

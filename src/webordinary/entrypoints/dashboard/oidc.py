@@ -167,7 +167,7 @@ class OidcProvider:
 
     @contextmanager
     def _outages(self) -> Iterator[None]:
-        """Turns the errors of the network and of the provider into ours, without what was sent."""
+        """Translates errors of network and provider into ours, without the request's content."""
         import httpx  # noqa: PLC0415 - an extra
         from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415 - an extra
 

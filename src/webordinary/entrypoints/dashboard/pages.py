@@ -227,7 +227,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Stream:
-    """`GET /events`: says that something happened and to which mail; the page fetches what it needs."""
+    """`GET /events`: the ids of mails with new events; the page fetches what it needs."""
 
     def __init__(self, dashboard: Dashboard, readers: Readers) -> None:
         self._overview, self._feed, self._look = dashboard.overview, dashboard.feed, readers.look

@@ -150,7 +150,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """A chart; `words` says the same for those who do not see it."""
+    """A chart; `words` is its text alternative."""
 
     name: str
     title: str

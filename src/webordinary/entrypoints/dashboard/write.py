@@ -172,7 +172,7 @@ class WritePages:
         return await self._form(await self._readers.look(self._draft, wanted))
 
     async def send(self, request: Request) -> Response:
-        """Send what was written and go to its page, or show the form again with what was wrong."""
+        """Send the mail and go to its page, or show the form again with the problem."""
         draft = await self._readers.look(self._draft, await read_form(request))
         if not draft.problem:
             try:

@@ -241,7 +241,7 @@ class AwsThreads:
 
 
 def _message(message_id: str) -> dict[str, str]:
-    """DynamoDB's keys have 2,048 bytes; what is longer than any Message-ID that we read is known by its digest."""
+    """A Message-ID as a key, which has at most 2,048 bytes: a longer one is stored by its digest."""
     if len(message_id) > _LONGEST_ID:
         message_id = hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()
     return {"id": f"message#{message_id}"}

@@ -23,7 +23,7 @@ def new_ses_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What SES saw of a delivery and what it found."""
+    """A delivery as SES received it, with SES's verdicts."""
 
     mail_from: str
     recipient: str

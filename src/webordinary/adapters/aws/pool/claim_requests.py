@@ -173,7 +173,7 @@ class SqsClaimRequests:
         self.use_up((key,))
 
     def use_up(self, keys: Collection[ProjectUser]) -> None:
-        """The hints for these keys are used up. Never fails: what is not deleted comes again."""
+        """Delete the claim requests of these keys. Never fails: an undeleted message is received again."""
         self._drop(self._held(keys))
 
     def collect(self, limit: int, wait_seconds: int = 0, hidden_seconds: int = VISIBILITY_SECONDS) -> bool:

@@ -266,7 +266,7 @@ def worker_in(row: Mapping[str, Any], now: datetime) -> WorkerSummary | None:
 
 
 class RemoteLiveness:
-    """Whether another worker is gone is told by its beat alone."""
+    """Liveness of workers in other containers: only leases tell."""
 
     def is_dead(self, worker: str) -> bool:
         """Always False on AWS: only leases tell."""

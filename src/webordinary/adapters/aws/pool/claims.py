@@ -117,7 +117,7 @@ class FinishPlan:
 
 @dataclass(slots=True)
 class Offers:
-    """The keys that wait, as they were received once, and what was learned of them since."""
+    """The waiting keys of one receive call, with what later writes showed of them."""
 
     received: Sequence[ClaimRequest] | None = None
     passed_over: set[ProjectUser] = field(default_factory=set)

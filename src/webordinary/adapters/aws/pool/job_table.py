@@ -298,7 +298,7 @@ class JobTable:
         return self._records(self.dynamo.query(f"reading what {key} has settled", self.name, SETTLED, values, limit))
 
     def find(self, job_id: str) -> Record | None:
-        """One job, wherever it lies; None if it is not recorded."""
+        """A job by its id; None if it is not recorded."""
         for _ in range(_MOVE_TRIES):
             place = self._place(job_id)
             if place is None:
@@ -316,7 +316,7 @@ class JobTable:
         raise _not_recorded(job_id)
 
     def place(self, job_id: str) -> dict[str, object]:
-        """Where a job that must be there lies, as far as is known here."""
+        """The item key of an existing job: remembered, else looked up."""
         if place := self._place(job_id):
             return place
         raise _not_recorded(job_id)
@@ -330,7 +330,7 @@ class JobTable:
         self._remember(job_id, {"projectUserId": key, "order": order})
 
     def missed(self, job_id: str, place: dict[str, object]) -> None:
-        """It was not there any more: mostly it has settled, and lies at minus its order; else it is looked up."""
+        """A remembered place was empty: try the place of a settled job (minus its order), else look it up again."""
         order = place["order"]
         assert isinstance(order, int)
         if order > 0:

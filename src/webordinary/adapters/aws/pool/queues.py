@@ -121,7 +121,7 @@ class Queues:
     def receive(
         self, name: str, limit: int = BATCH, wait_seconds: int = 0, hidden_seconds: int = VISIBILITY_SECONDS
     ) -> list[Message]:
-        """Up to `limit` messages; waits for the first so long. Others do not see them for a while."""
+        """Up to `limit` messages, with a long poll. Others do not see them for the visibility timeout."""
         with at_queue("receiving from", name):
             answer = self._sqs.receive_message(
                 QueueUrl=self._urls.of(name),
@@ -133,7 +133,7 @@ class Queues:
         return [_message(one) for one in answer.get("Messages", [])]
 
     def delete(self, name: str, messages: Sequence[Message]) -> None:
-        """They have told what they had to tell. One that is not deleted after all comes again."""
+        """Delete handled messages. One whose deletion fails is received again."""
         for some in _batches(messages):
             with at_queue("deleting from", name):
                 self._sqs.delete_message_batch(

@@ -26,7 +26,7 @@ SAID_AGAIN_SECONDS = 300.0
 
 
 class LogThrottle:
-    """One poll's. `failures` are those in a row; the same words are said again only after a while."""
+    """Limits the log lines of one poll. `failures` counts failures in a row; a repeated message is logged rarely."""
 
     def __init__(self, what: str, log: logging.Logger, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._what, self._log, self._monotonic = what, log, monotonic
@@ -72,7 +72,7 @@ class PollingWakeups:
         troubled: Callable[[str], None] = lambda _: None,
         worker: str = "",
     ) -> None:
-        """`troubled` is told what keeps a poll from its queue, and nothing, in words, when one gets through again."""
+        """`troubled` gets the problem of a failing poll, and an empty text once a poll succeeds."""
         self._queues, self._hints, self._poll_seconds, self._troubled = queues, hints, poll_seconds, troubled
         self._worker = worker
         # The unclaimed queue, a key for each slot, and as many polls again that only run out.
@@ -89,7 +89,7 @@ class PollingWakeups:
         self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
-        """Poll for what is waited for, and sleep until something is heard or the time is over."""
+        """Poll the queues and sleep until a message comes or the time is over."""
         self.attend(held, free)
         return self.sleep(seconds)
 

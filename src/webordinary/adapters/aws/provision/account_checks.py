@@ -22,7 +22,7 @@ BOUNCE = "bounce"
 
 
 class DnsChecks:
-    """`resolver` asks the name servers of this machine unless told otherwise."""
+    """`resolver` asks the name servers of this machine by default."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ def principal_of(arn: str) -> str:
 
 
 class MailChecks:
-    """`receiving` is the client of the older SES, the only one that knows what is done with received mail."""
+    """`receiving` is the client of SES version 1, the only one with receipt rules."""
 
     def __init__(self, clients: Clients, receiving: Any, mailbox: str, *, emulated: bool) -> None:  # noqa: ANN401
         self._ses, self._receiving, self._mailbox, self._emulated = clients.ses, receiving, mailbox, emulated

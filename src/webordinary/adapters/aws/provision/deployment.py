@@ -157,7 +157,7 @@ def connect_tools(region: str, endpoint: str | None = None, session: boto3.Sessi
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The functions' zip, as it lies in the store bucket."""
+    """The zip of the functions in the store bucket."""
 
     bucket: str
     key: str
@@ -275,7 +275,7 @@ class DeploymentState:
 def provision_all(
     clients: Clients, tools: Tools, plan: DeploymentPlan, report: Report = lambda line: None
 ) -> DeploymentState:
-    """Make everything, in the order of need; safe to repeat. `report` hears what was done, line by line."""
+    """Make all resources in the order of their dependencies. Idempotent. `report` gets one line for each."""
     raw_bucket, store_bucket = names.raw_bucket(plan.account_id), names.store_bucket(plan.account_id)
     create_tables(clients)
     create_shared_queues(clients)

@@ -77,7 +77,7 @@ class OldShape:
                 yield f"{project}: credential of its repository copied"
 
     def check_new_shape(self, projects: Collection[str], fetch: Fetch) -> Iterator[str]:
-        """Raise Permanent unless what single stacks show is shown without them; what was looked at, in words."""
+        """Raise Permanent unless every site is shown without its stack; returns what was checked, in words."""
         leaving = [project for project in self._site_stacks() if project in projects]
         if not leaving:
             return
@@ -178,7 +178,7 @@ def _is_there(s3: Any, bucket: str) -> bool:  # noqa: ANN401
 
 
 def _copied(old: S3Objects, new: S3Objects, project: str) -> str:
-    """What was done with one site, in words; empty where it had nothing to show."""
+    """Copy one site; returns what was copied, in words, empty for nothing."""
     standing = look(old)
     if not standing.shown.release:
         return ""

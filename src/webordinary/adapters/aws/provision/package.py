@@ -51,7 +51,7 @@ def write_zip(folder: Path, made: Path, comment: str, programs: Collection[str] 
 
 
 def comment_of(package: Path) -> str:
-    """What `write_zip` was told; empty where there is no such zip."""
+    """The comment of a zip; empty if there is no such zip."""
     try:
         with zipfile.ZipFile(package) as packed:
             return packed.comment.decode()
@@ -81,7 +81,7 @@ SERVICES = frozenset({"dynamodb", "s3", "sesv2", "sqs", "stepfunctions", "sts"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the functions run, and so what is packed for them."""
+    """The platform of the functions, for which the zip is made."""
 
     name: str
     lock: str

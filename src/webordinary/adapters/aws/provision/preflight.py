@@ -57,7 +57,7 @@ NAT_USD = {"gateway": 36.50, "instance": 7.0, "none": 0.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentIntent:
-    """What is about to be deployed, as far as it is looked at."""
+    """The settings of a deployment that the checks look at."""
 
     region: str
     mailbox: str
@@ -201,7 +201,7 @@ class Preflight:
         return good(f"SES receives mail in {region}")
 
     def mx(self) -> CheckResult:
-        """Who gets the mail of this domain today?"""
+        """Which server receives the domain's mail today?"""
         domain, region = self._intent.mail_domain, self._intent.region
         inbound = f"inbound-smtp.{region}.amazonaws.com"
         others = [one for one in ask(self._resolver, domain, "MX") if inbound not in one.lower()]
@@ -223,7 +223,7 @@ class Preflight:
         return good(f"SES receives by {active or 'no rules yet'}")
 
     def sending(self) -> CheckResult:
-        """How much may SES send, and to whom?"""
+        """How much may SES send, and to which recipients?"""
         with translated("asking SES about our account"):
             account = self._client_of("sesv2").get_account()
         if not account.get("SendingEnabled", True):
@@ -283,7 +283,7 @@ class Preflight:
             return int(listed["DistributionList"]["Quantity"])
 
     def costs(self) -> CheckResult:
-        """What is paid while no mail comes; mails, machines and models come on top."""
+        """The cost of an idle deployment; mails, machines and models are added to it."""
         nat = "no NAT" if self._intent.capacity == "fargate" else f"NAT {self._intent.nat}"
         words = f"about {self._intent.idle_usd:.0f} dollars a month while no mail comes ({nat}, {ALARMS} alarms)"
         return good(f"{words}; each worker 0.08 an hour while it runs, 1,000 mails about 1")

@@ -53,7 +53,7 @@ def queue_checks(clients: Clients, keys: Sequence[ProjectUser]) -> Iterator[Chec
 
 
 def bucket_checks(clients: Clients, shared: Sequence[str], sites: str) -> Iterator[Check]:
-    """One per bucket; that of the sites keeps what was replaced."""
+    """One check for each bucket; that of the sites must keep versions."""
     for name in shared:
         yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=False))
     yield Check(f"bucket {sites}", partial(_bucket, clients, sites, versions=True))

@@ -35,7 +35,7 @@ _DEFAULT_REGION = "us-east-1"
 
 
 def make_private_bucket(s3: S3Client, bucket: str, kept_days: int | None = None) -> None:
-    """Make it, or make an existing one of ours what it should be; its objects go after so many days."""
+    """Make the bucket, or correct an existing one; objects expire after `days`."""
     with translated(f"making the bucket {bucket}"):
         try:
             _buckets_create(s3, bucket)
@@ -211,7 +211,7 @@ _QUEUE_SHAPES_EXISTS = frozenset({"QueueAlreadyExists", "QueueNameExists"})
 
 @dataclass(frozen=True, slots=True)
 class QueueShape:
-    """A queue; what is received from it too often goes to the queue `dead_letters`."""
+    """A queue. A message that is received too often is moved to the queue `dead_letters`."""
 
     name: str
     dead_letters: str = ""
@@ -346,7 +346,7 @@ UNFINISHED_DAYS = 1
 
 
 def make_site_bucket(s3: S3Client, bucket: str) -> None:
-    """Make it, or make an existing one of ours what it should be."""
+    """Make the bucket, or correct an existing one."""
     make_private_bucket(s3, bucket)
     with translated(f"letting the bucket {bucket} keep what is replaced"):
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})

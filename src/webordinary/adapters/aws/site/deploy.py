@@ -63,7 +63,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object of the same path that lies in a store already, in one of its versions."""
+    """A version of an object of the same path in a store."""
 
     store: str
     version: str
@@ -176,7 +176,7 @@ class ObjectStore(Protocol):
         """The manifest with its version; None before the first."""
 
     def recall(self, version: str) -> bytes:
-        """What was written earlier. Raises Permanent when it is not kept any longer."""
+        """An earlier version of the manifest. Raises Permanent if it is not kept any longer."""
 
     def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
         """Write it if its version is still the expected one (None: there is none yet); the new version, else None."""
@@ -244,7 +244,7 @@ class ShownManifest:
         return known
 
     def begun(self, fence: int, version: str | None, paths: frozenset[str]) -> ShownManifest:
-        """The same while `paths` are being written; what was shown last can be shown again from now on."""
+        """The state while `paths` are written; the last release can be rolled back to from now on."""
         touched = (self.touched or frozenset()) | paths
         kept = tuple(self.known(version).values())
         return ShownManifest(fence, self.release, self.files, touched, self.number, self.made_at, kept)
@@ -252,7 +252,7 @@ class ShownManifest:
     def ended(
         self, fence: int, release: KeptVersion, desired: Manifest, written: Mapping[str, str], keep: int
     ) -> ShownManifest:
-        """Another release is shown; `written` are the versions of what was written for it."""
+        """The state after the deployment; `written` are the versions of its objects."""
         files = {path: _marked(mark, written.get(path), self.files.get(path)) for path, mark in desired.items()}
         others = (one for one in self.kept if one.release != release.release)
         kept = sorted(others, key=lambda one: one.number, reverse=True)[:keep]
@@ -293,7 +293,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DesiredRelease:
-    """A release to be shown: what it holds, and where the bytes of each file are."""
+    """A release to deploy: its files, and the origin of each file's bytes."""
 
     name: str
     files: Manifest
@@ -316,7 +316,7 @@ class ManifestState:
 
 @dataclass(frozen=True, slots=True)
 class S3Deployment:
-    """What was done; `flipped` if visitors see another release than before."""
+    """The result of a deployment; `flipped` if visitors see another release than before."""
 
     plan: DeployPlan
     flipped: bool
@@ -324,7 +324,7 @@ class S3Deployment:
 
 
 def deploy(release: Release, lease: ProjectLease, store: ObjectStore, check: Callable[[], None]) -> DeployPlan:
-    """Make the store show a release that lies in a folder; returns what was done. See `show`."""
+    """Deploy a release from a folder. See `show`."""
     return show(in_folder(release), lease, store, check).plan
 
 

@@ -112,7 +112,7 @@ class LocalCopies:
         return Release(*site, name, path, made_at)
 
     def find(self, site: Site, name: str) -> Release | None:
-        """A release that was built here and still lies here."""
+        """A release that was built by this worker and is still on its disk."""
         with self._guard:
             made_at = self._used(site).made.get(name)
         return Release(*site, name, self.path(site, name), made_at) if made_at else None
@@ -133,7 +133,7 @@ class LocalCopies:
                 copies.made[name] = None
 
     def path(self, site: Site, name: str) -> Path:
-        """Where a copy of a release lies or would lie."""
+        """The folder of a release's copy."""
         return self._place(site) / "releases" / name
 
     def site_of(self, path: Path) -> Site:
@@ -347,7 +347,7 @@ def _lease(project_id: str, fence: int) -> ProjectLease:
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:
-    """Bounded: what was learnt first is forgotten first."""
+    """Remember an entry; the oldest entries are dropped."""
     memory.pop(key, None)
     memory[key] = value
     for oldest in list(memory)[:-REMEMBERED]:
