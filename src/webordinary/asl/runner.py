@@ -57,7 +57,7 @@ class EngineRunner:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Advance due executions and sleep until the next is due. Returns after `stop`, once no advance is under way."""
+        """Advance due executions, sleep until the next is due. Returns after `stop`, once no advance is under way."""
         pool = self._started_pool()
         if pool is None:
             return
