@@ -79,7 +79,7 @@ class DomainAccount:
 
     def add(self) -> DomainFinding:
         [project] = self.directory.projects()
-        found = show_domain(self.directory, self.domains, project, DOMAIN, ["example.com"], NOON)
+        found = show_domain(self.directory, self.domains, project, DOMAIN, ["example.com"])
         self.recorded.done()
         return found
 

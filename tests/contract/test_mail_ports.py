@@ -38,6 +38,7 @@ from webordinary.mail.ports import (
     RawMails,
     Threads,
     UnknownMail,
+    change_project,
 )
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import (
@@ -399,17 +400,32 @@ def test_adding_a_project_again_replaces_its_settings(backend: MailBackend) -> N
     assert backend.directory.project("none") is None
 
 
-def test_wishes_are_replaced_only_where_they_are_what_was_read(backend: MailBackend) -> None:
-    assert not backend.directory.set_wishes("amelia", (), ("British spelling",)), "there is no such project"
-    backend.directory.add_project(Project("amelia", "/a", agent="claude"), NOON)
+def test_settings_are_changed_only_where_they_are_what_was_read(backend: MailBackend) -> None:
+    amelia = Project("amelia", "/a", agent="claude", daily_cap_usd=2.5)
     wishes = ("British spelling", "“Grüße”, never 'MfG'")
-    assert backend.directory.set_wishes("amelia", (), wishes[:1])
-    assert not backend.directory.set_wishes("amelia", (), ("lost",))
-    assert backend.directory.set_wishes("amelia", wishes[:1], wishes)
-    assert backend.directory.set_wishes("amelia", wishes, wishes)
-    assert backend.directory.project("amelia") == Project("amelia", "/a", agent="claude", wishes=wishes)
-    assert backend.directory.set_wishes("amelia", wishes, ())
-    assert backend.directory.project("amelia") == Project("amelia", "/a", agent="claude")
+    assert not backend.directory.change_project(amelia, replace(amelia, wishes=wishes)), "there is no such project"
+    assert backend.directory.project("amelia") is None
+    backend.directory.add_project(amelia, NOON)
+    assert backend.directory.change_project(amelia, replace(amelia, wishes=wishes))
+    assert not backend.directory.change_project(amelia, replace(amelia, paused=True)), "lost: the wishes"
+    changed = replace(amelia, wishes=wishes)
+    assert backend.directory.project("amelia") == changed
+    assert backend.directory.change_project(changed, replace(changed, paused=True))
+    assert backend.directory.project("amelia") == replace(changed, paused=True)
+
+
+def test_two_changes_of_settings_at_once_are_both_kept(backend: MailBackend) -> None:
+    backend.directory.add_project(Project("amelia", "/a"), NOON)
+    between = iter([True])
+
+    def pause(project: Project) -> Project:
+        if next(between, False):
+            change_project(backend.directory, "amelia", lambda one: replace(one, wishes=("British spelling",)))
+        return replace(project, paused=True)
+
+    changed = Project("amelia", "/a", paused=True, wishes=("British spelling",))
+    assert change_project(backend.directory, "amelia", pause) == changed
+    assert backend.directory.project("amelia") == changed
 
 
 def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(backend: MailBackend) -> None:

@@ -219,6 +219,93 @@ def test_the_operator_answers_a_customer_in_the_conversation_from_the_page(
     assert b"Hello Scott" in entry.reply.raw
 
 
+def test_an_answer_that_cannot_be_sent_or_comes_second_is_shown_again_with_its_words(
+    container: Container, page: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [accepted] = container.accept_mail(MAIL, DELIVERY)
+    answers = f"/mails/{accepted.email_id}/answers"
+    unread = page.post(answers, data={"text": "Dear <Scott>"}, headers=FORM)
+    assert (unread.status_code, "Dear &lt;Scott&gt;</textarea>" in unread.text) == (409, True)
+    container.mail_deps.parsed_mails.save(accepted.email_id, parse(MAIL), NOON)
+    blank = page.post(answers, data={"text": " \n"}, headers=FORM)
+    assert (blank.status_code, "The answer has no words" in blank.text) == (409, True)
+    long = "Ще раз дякуємо. " * 300
+    assert page.post(answers, data={"text": long}, headers=FORM).status_code == 303
+    second = page.post(answers, data={"text": "And one more thing"}, headers=FORM)
+    assert (second.status_code, len(container.outbox.of(accepted.email_id))) == (409, 1)
+    assert "And one more thing</textarea>" in second.text
+    assert 'name="again" value="yes"' in second.text
+    meant = page.post(answers, data={"text": "And one more thing", "again": "yes"}, headers=FORM)
+    assert (meant.status_code, len(container.outbox.of(accepted.email_id))) == (303, 2)
+    assert main(["mails", "answer", accepted.email_id, "Third", "--data", str(container.config.data)]) == 0
+    assert "it is answer 3 to this mail" in capsys.readouterr().out
+
+
+def test_a_held_mail_without_a_certain_sender_has_no_button_that_cannot_work(
+    container: Container, page: TestClient
+) -> None:
+    certain = hold(container)
+    [accepted] = container.accept_mail(MAIL.replace(b"From:", b"From: eve@example.com\r\nFrom:"), DELIVERY)
+    container.raw_mails.mark_placed(accepted.email_id, AwaitsConfirmation("no proof"))
+    shown = page.get("/attention").text
+    assert f'action="/mails/{certain}/releases"' in shown
+    assert f'action="/mails/{accepted.email_id}/releases"' not in shown
+    assert f'action="/mails/{accepted.email_id}/drops"' in shown
+    assert "It cannot be done: " in shown
+    assert "Ask scott@example.com to send it again" in shown
+
+
+@pytest.mark.parametrize(
+    ("form", "typed", "words", "kept"),
+    [
+        ("people", {"address": "nobody", "user": "anna"}, "no mail address", 'value="anna"'),
+        ("people", {"address": "anna@example.com", "user": "Anna!"}, "ser name", 'value="anna@example.com"'),
+        ("domains", {"domain": "no domain"}, "This is no domain", 'value="no domain"'),
+        (
+            "settings",
+            {"wishes": "British <spelling>", "daily_cap_usd": "much"},
+            "number of dollars",
+            "&lt;spelling&gt;",
+        ),
+        ("settings", {"agent": "nobody", "default_instruction": "Tidy up"}, "no agent", 'value="Tidy up"'),
+        ("removals", {"name": "bakery"}, "Nothing was removed", 'id="remove-site" open'),
+        ("people/roles", {"address": "scott@example.com", "role": "king"}, "Choose", 'scott@example.com" open'),
+    ],
+)
+def test_what_prevents_an_action_is_said_on_the_sites_page_with_what_was_typed(
+    page: TestClient, form: str, typed: dict[str, str], words: str, kept: str
+) -> None:
+    refused = page.post(f"/sites/amelia/{form}", data=typed, headers=FORM)
+    assert refused.status_code == 409
+    assert words in refused.text
+    assert kept in refused.text
+    assert "<h1>amelia</h1>" in refused.text
+    assert "data-live" not in refused.text, "news would replace what was typed"
+    assert page.post(f"/sites/none/{form}", data=typed, headers=FORM).status_code in (404, 409)
+
+
+def test_a_secret_that_was_refused_is_not_printed_into_the_page(page: TestClient) -> None:
+    secrets = {"edit_password": "correct horse", "daily_cap_usd": "much"}
+    assert "correct horse" not in page.post("/sites/amelia/settings", data=secrets, headers=FORM).text
+
+
+def test_settings_that_another_browser_changed_meanwhile_are_not_overwritten(
+    container: Container, page: TestClient
+) -> None:
+    [seen] = re.findall('name="seen" value="([0-9a-f]+)"', page.get("/sites/amelia").text)
+    first = {"seen": seen, "agent": "builtin", "default_instruction": "Tidy up", "wishes": ""}
+    assert page.post("/sites/amelia/settings", data=first, headers=FORM).status_code == 303
+    mine = {"seen": seen, "agent": "builtin", "default_instruction": "", "wishes": "British\r\nspelling"}
+    late = page.post("/sites/amelia/settings", data=mine, headers=FORM)
+    assert (late.status_code, "were changed while you wrote" in late.text) == (409, True)
+    assert "now: Tidy up" in late.text
+    assert "British\nspelling</textarea>" in late.text
+    assert onboarding.project_of(container, "amelia").default_instruction == "Tidy up"
+    [seen_now] = re.findall('name="seen" value="([0-9a-f]+)"', late.text)
+    assert page.post("/sites/amelia/settings", data=mine | {"seen": seen_now}, headers=FORM).status_code == 303
+    assert onboarding.project_of(container, "amelia").wishes == ("British", "spelling")
+
+
 def fail(container: Container) -> str:
     """A mail whose job failed and whose reply has left."""
     email_id = hold(container)
@@ -619,7 +706,7 @@ COMMANDS = {
     "/mails/{email_id}/interrupts": "mails interrupt",
     "/mails/{email_id}/replays": "mails replay",
     "/mails/{email_id}/closings": "mails close",
-    "/mails/{email_id}/admissions": "mails admit",
+    "/mails/{email_id}/admissions": "mails let-in",
     "/dead-letters/{letter_id:int}/redrives": "dlq redrive",
     "/dead-letters/{letter_id:int}/drops": "dlq drop",
     "/claims/{key}/releases": "pool release",

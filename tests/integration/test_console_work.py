@@ -100,7 +100,7 @@ def test_the_mail_of_an_author_who_was_let_in_is_done_once(harness: EmbeddedHarn
 def test_letting_an_author_in_does_not_prove_that_the_author_wrote_the_mail(tmp_path: Path) -> None:
     with open_harness(tmp_path / "data", trusted_peers=()) as harness:
         email_id = harness.receive(sender="scott@new.example")
-        assert command(harness, "mails", "admit", "amelia#scott", email_id) == 0
+        assert command(harness, "mails", "let-in", "amelia#scott", email_id) == 0
         harness.engine.run_ready()
         assert summary_of(harness, email_id).stopped == "held"
         assert harness.services.jobs.get(job_id_of(email_id, 1)) is None

@@ -146,6 +146,7 @@ def test_every_command_takes_the_common_flags() -> None:
         }
         fillers |= {
             "config show": [],
+            "mails let-in": ["amelia#scott", "x"],
             "mails admit": ["amelia#scott", "x"],
             "completion": ["bash"],
             "project domain add": ["x", "y.example"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -19,7 +19,7 @@ from webordinary.model.mail import (
     RefusedAttachment,
     Reply,
 )
-from webordinary.model.projects import Project, Sender, SenderRole, Thread
+from webordinary.model.projects import Project, Sender, SenderRole, Thread, existing
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +216,8 @@ class Directory(Protocol):
     def add_project(self, project: Project, now: datetime) -> None:
         """Onboard a project; again replaces its settings."""
 
-    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
-        """Replace the standing wishes of a project; False if they are not `before` any more."""
+    def change_project(self, before: Project, after: Project) -> bool:
+        """Replace the settings of a project; False if they are not `before` any more, or it is gone."""
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
         """Entitle an address; again replaces its user and keeps its role. Its project must be there."""
@@ -230,6 +230,22 @@ class Directory(Protocol):
 
     def remove_project(self, project_id: str) -> None:
         """Forget a project, after everybody who could change it; again is harmless."""
+
+
+CHANGE_TRIES = 5
+
+
+def change_project(directory: Directory, project_id: str, change: Callable[[Project], Project]) -> Project:
+    """Change settings of a project, anew where another change came between, so that neither is lost.
+
+    Raises Permanent where it is gone.
+    """
+    for _ in range(CHANGE_TRIES):
+        project = existing(directory.project(project_id), project_id)
+        changed = change(project)
+        if changed == project or directory.change_project(project, changed):
+            return changed
+    raise Transient(f"the settings of {project_id} were changed by others {CHANGE_TRIES} times meanwhile")
 
 
 class Outbox(Protocol):

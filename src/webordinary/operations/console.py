@@ -106,6 +106,8 @@ class NeedsPerson:
     undelivered: Sequence[Undelivered]
     broken_sites: Sequence[Project]
     """Sites that show nothing."""
+    unreleasable: Mapping[str, str] = field(default_factory=dict)
+    """Why a held mail cannot be released, by mail."""
     words: Mapping[str, str] = field(default_factory=dict)
     """The beginning of what the customer wrote, by mail: of mails that were admitted, and left undone."""
 
@@ -142,11 +144,11 @@ class Console:
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
         services, found = self.services, self._by_state()
-        unclear, failed, refused = found[MailState.NOT_UNDERSTOOD], found[MailState.FAILED], found[MailState.REFUSED]
-        dead_letters = services.dead_letters.all(MOST_ITEMS)
+        held, unclear, failed, refused = (found[state] for state in SHOWN_STATES)
+        dead_letters, held_first = services.dead_letters.all(MOST_ITEMS), [one.email_id for one in held[:MOST_QUOTED]]
         quoted = [one.email_id for group in (unclear, failed, dead_letters) for one in group[:MOST_QUOTED]]
         return NeedsPerson(
-            found[MailState.HELD],
+            held,
             unclear,
             failed,
             refused,
@@ -154,6 +156,7 @@ class Console:
             dead_letters,
             services.undelivered.all(MOST_ITEMS),
             [one for one in services.directory.projects() if services.current_site(one.project_id, Stage.EDIT) is None],
+            {mail: why for mail in held_first if (why := mails.why_unreleasable(services, mail))},
             {email_id: words for email_id in quoted if (words := self._words_of(email_id))},
         )
 

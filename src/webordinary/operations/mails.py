@@ -18,7 +18,7 @@ from webordinary.compose.container import Container
 from webordinary.compose.steps import brand_of
 from webordinary.mail.confirm import ConfirmationAnswer, digest_of_link
 from webordinary.mail.parsing.message import outline
-from webordinary.mail.ports import Directory, UnknownMail
+from webordinary.mail.ports import Directory, UnknownMail, change_project
 from webordinary.mail.replies.answers import by_operator
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import OVER_LIMIT, Permanent
@@ -155,16 +155,27 @@ def _answers(services: Container, email_id: str) -> int:
     return sum(entry.reply.kind.startswith(BY_OPERATOR) for entry in services.outbox.of(email_id))
 
 
-def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
-    """Write to the customer in the conversation of a mail.
+class AnsweredAlready(Permanent):
+    """An operator has answered this mail; another answer may say the same again."""
 
-    Raises Permanent where the mail was not read or the answer is empty.
+
+def answer_mail(services: Container, email_id: str, text: str, by: str, *, again: bool = True) -> int:
+    """Write to the customer in the conversation of a mail; returns how many answers of operators it has now.
+
+    Raises Permanent where the mail was not read or the answer is empty, and AnsweredAlready for a second one unless
+    `again` says that it is meant.
     """
     detail, mail = services.overview.mail(email_id), services.mail_deps.parsed_mails.load(email_id)
-    if mail is None or detail is None or not text.strip():
-        raise Permanent(f"mail {email_id[:12]} cannot be answered: it was not read, or the answer has no words")
+    if mail is None or detail is None:
+        raise Permanent(f"mail {email_id[:12]} cannot be answered: it was not read, so it has no conversation")
+    if not text.strip():
+        raise Permanent("the answer has no words: write what the customer should read")
+    if (number := _answers(services, email_id) + 1) > 1 and not again:
+        raise AnsweredAlready(
+            f"mail {email_id[:12]} was answered by an operator already: send yours only if it adds something"
+        )
     now, thread = services.clock.now(), detail.summary.job.thread_id if detail.summary.job else ""
-    kind = f"{BY_OPERATOR}-{_answers(services, email_id) + 1}"
+    kind = f"{BY_OPERATOR}-{number}"
     reply = compose(
         by_operator(text[:MAX_ANSWER]),
         email_id=email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now, kind=kind, thread_id=thread,
@@ -172,6 +183,18 @@ def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
     )  # fmt: skip
     services.outbox.put(reply, now)
     services.events.emit(Event(EventKind.OPERATOR_ANSWERED, email_id, data={"by": by}))
+    return number
+
+
+def why_unreleasable(services: Container, email_id: str) -> str:
+    """Why no one can let a held mail act for its sender: it names none that is certain. Empty if one can."""
+    try:
+        mail = outline(services.raw_mails.head(email_id).raw)
+    except UnknownMail:
+        return "it is past its retention"
+    if mail.sender and services.directory.entries(mail.sender):
+        return ""
+    return mail.doubt or f"{mail.sender or 'its author'} is entitled to no project"
 
 
 def release_mail(services: Container, email_id: str, by: str) -> None:
@@ -179,9 +202,7 @@ def release_mail(services: Container, email_id: str, by: str) -> None:
 
     Raises Permanent where the mail is not held, or names no sender that it could act for.
     """
-    mail = outline(services.raw_mails.head(email_id).raw)
-    if not mail.sender or not services.directory.entries(mail.sender):
-        why = mail.doubt or f"{mail.sender or 'its author'} is entitled to no project"
+    if why := why_unreleasable(services, email_id):
         raise Permanent(f"mail {email_id[:12]} cannot be released: {why}. Ask its sender to write again")
     if services.raw_mails.release(email_id):
         services.events.emit(Event(EventKind.MAIL_RELEASED, email_id, data={"by": by}))
@@ -254,7 +275,7 @@ def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> 
         project = services.directory.project(_project_of(mail))
         if agent not in agents_of(services) or project is None:
             raise Permanent(f"there is no agent {agent!r} here: take one of {', '.join(agents_of(services))}")
-        services.directory.add_project(replace(project, agent=agent), services.clock.now())
+        change_project(services.directory, project.project_id, lambda one: replace(one, agent=agent))
     job_id = mail.job.job_id if mail.job else ""
     _, _, redrives = job_id.partition("-r")
     number = int(redrives or 0) + 1
@@ -310,7 +331,7 @@ def author_of(services: Container, email_id: str) -> str:
         return ""
 
 
-def admit_mail(services: Container, email_id: str, key: ProjectUser, by: str) -> None:
+def let_in(services: Container, email_id: str, key: ProjectUser, by: str) -> None:
     """Let the author of a refused mail change a site, and do that mail as if it came now: at most once.
 
     It is judged again, so that without a proof of its sender it is held. Raises Permanent in other states.

@@ -30,6 +30,7 @@ from webordinary.jobs.ports import Builder, Releases
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
+from webordinary.mail.ports import change_project
 from webordinary.model.claims import OperatorToken, ProjectLease
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
@@ -231,13 +232,17 @@ def _build_and_note(services: Container, project: Project, fence: int) -> str:
             outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
         except Permanent as refused:  # a commit that is never checked out is a problem of its site, too
             outcome = BuildFailed(str(refused))
-    now, project = services.clock.now(), project_of(services, project.project_id)
+    project = project_of(services, project.project_id)
     failed = isinstance(outcome, BuildFailed)
     lines = (outcome.reason, outcome.log[-MAX_PROBLEM:].strip()) if isinstance(outcome, BuildFailed) else ()
     text = "\n".join(dict.fromkeys(filter(None, lines)))  # a log may be the reason alone
     if failed or project.build_problem:
-        noted = replace(project, build_problem=text, build_failed_at=now.timestamp() if failed else 0.0)
-        services.directory.add_project(noted, now)
+        failed_at = services.clock.now().timestamp() if failed else 0.0
+        change_project(
+            services.directory,
+            project.project_id,
+            lambda one: replace(one, build_problem=text, build_failed_at=failed_at),
+        )
     data = {"project": project.project_id, "stage": Stage.EDIT.value}
     if isinstance(outcome, BuildFailed):
         services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data | {"reason": outcome.reason[:500]}))
@@ -313,10 +318,9 @@ def ensure_sample(services: Container) -> None:
 
 def pause(services: Container, project_id: str, *, paused: bool, by: str = "operator") -> int:
     """Stop or resume the work on a site; returns how many people's jobs a resume set free."""
-    project = services.directory.project(project_id)
-    if project is None:
+    if services.directory.project(project_id) is None:
         raise Permanent(f"there is no site {project_id!r}: see `webordinary project list`")
-    services.directory.add_project(replace(project, paused=paused), services.clock.now())
+    change_project(services.directory, project_id, lambda one: replace(one, paused=paused))
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
     return 0 if paused else resume_jobs(services, project_id)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from urllib.parse import urlsplit
 
 from webordinary.compose.container import Container
 from webordinary.config import Config
-from webordinary.mail.ports import Directory
+from webordinary.mail.ports import Directory, change_project
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import Command
@@ -29,6 +29,8 @@ from webordinary.operations.onboarding import project_of, resume_jobs
 from webordinary.operations.ports import OwnDomains
 
 MOST_INSTRUCTION = 1000
+NAMED = ("agent", "daily_cap_usd", "default_instruction", "approver", "wishes", "output", "time_zone")
+"""Settings that are replaced as they are given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +46,44 @@ class SiteChanges:
     time_zone: str | None = None
     edit_password: str | None = None
     """As visitors type it; empty removes it."""
+    seen: str = ""
+    """`seen_of` the settings that these replace; empty: whatever they are."""
     allow_hosts: tuple[str, ...] = ()
     refuse_hosts: tuple[str, ...] = ()
 
 
 def change_site(services: Container, project_id: str, new: SiteChanges, by: str = "operator") -> Project:
     """Change what is given; mails that wait look again at once. Raises Permanent in words."""
-    project = project_of(services, project_id)
-    named = ("agent", "daily_cap_usd", "default_instruction", "approver", "wishes", "output", "time_zone")
-    given = {name: getattr(new, name) for name in named if getattr(new, name) is not None}
+    given = {name: getattr(new, name) for name in NAMED if getattr(new, name) is not None}
     if new.edit_password is not None:
         given["edit_password"] = hash_password(new.edit_password) if new.edit_password else ""
-    hosts = {host.lower() for host in (*project.allowed_hosts, *new.allow_hosts)}
-    hosts -= {host.lower() for host in new.refuse_hosts}
-    changed = replace(project, **given, allowed_hosts=tuple(sorted(hosts)))
-    _check(services, project, changed)
+
+    def change(project: Project) -> Project:
+        if new.seen and new.seen != seen_of(project):
+            raise Permanent(
+                f"the settings of {project_id} were changed while you wrote: compare yours with them, and save again "
+                "to replace them"
+            )
+        hosts = {host.lower() for host in (*project.allowed_hosts, *new.allow_hosts)}
+        hosts -= {host.lower() for host in new.refuse_hosts}
+        changed = replace(project, **given, allowed_hosts=tuple(sorted(hosts)))
+        _check(services, project, changed)
+        return changed
+
+    project_of(services, project_id)
+    changed = change_project(services.directory, project_id, change)
     if new.output:
         for key in {one.key for one in services.directory.senders() if one.key.project_id == project_id}:
             services.provision(key)
-    _keep(services, changed, by)
+    _tell(services, project_id, by)
     resume_jobs(services, project_id)
     return changed
+
+
+def seen_of(project: Project) -> str:
+    """What a form of the settings shows, digested: it changes whenever one of them does."""
+    shown = [getattr(project, name) for name in (*NAMED, "edit_password")]
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
 
 
 WISH_LIMITS = f"a site has at most {MOST_WISHES} wishes of {WISH_CHARACTERS} characters"
@@ -109,21 +128,18 @@ def _tell(services: Container, project_id: str, by: str) -> None:
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
 
 
-def _keep(services: Container, project: Project, by: str) -> None:
-    services.directory.add_project(project, services.clock.now())
-    _tell(services, project.project_id, by)
-
-
 def new_hook(services: Container, project_id: str, by: str = "operator") -> str:
     """Give a site a webhook, or a new secret for it; returns the secret, which signs each call."""
     secret = secrets.token_urlsafe(32)
-    _keep(services, replace(project_of(services, project_id), hook_secret=secret), by)
+    change_project(services.directory, project_id, lambda one: replace(one, hook_secret=secret))
+    _tell(services, project_id, by)
     return secret
 
 
 def remove_hook(services: Container, project_id: str, by: str = "operator") -> None:
     """Remove the webhook of a site. Idempotent."""
-    _keep(services, replace(project_of(services, project_id), hook_secret=""), by)
+    change_project(services.directory, project_id, lambda one: replace(one, hook_secret=""))
+    _tell(services, project_id, by)
 
 
 def hook_address(public_url: str, port: int, project_id: str) -> str:
@@ -142,10 +158,9 @@ def add_domain(services: Container, project_id: str, domain: str, by: str = "ope
     """Show a site under a domain of its own, as far as possible now; a second call continues. Returns DNS records."""
     project, ours = project_of(services, project_id), _ours(services.config)
     if edge := services.own_domains:
-        found = show_domain(services.directory, edge, project, domain, ours, services.clock.now())
+        found = show_domain(services.directory, edge, project, domain, ours)
     else:
-        changed = replace(project, domains=_with_domain(services.directory, project, domain, ours))
-        services.directory.add_project(changed, services.clock.now())
+        change_project(services.directory, project_id, lambda one: _with_domain(services.directory, one, domain, ours))
         found = check_domain(domain, _site_name(services, project_id), services.addresses_of)
     _tell(services, project_id, by)
     return found
@@ -164,9 +179,14 @@ def look_at_domain(services: Container, project_id: str, domain: str) -> DomainF
 
 def remove_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> str:
     """Remove a domain from a site; returns in words what remains to be done. Idempotent."""
-    project = project_of(services, project_id)
+    project_of(services, project_id)
     left = edge.hide(project_id, domain) if (edge := services.own_domains) else ""
-    _keep(services, replace(project, domains=tuple(known for known in project.domains if known != domain)), by)
+    change_project(
+        services.directory,
+        project_id,
+        lambda one: replace(one, domains=tuple(known for known in one.domains if known != domain)),
+    )
+    _tell(services, project_id, by)
     return left
 
 
@@ -179,17 +199,17 @@ def _site_name(services: Container, project_id: str) -> str:
 
 
 def show_domain(
-    directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
+    directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str]
 ) -> DomainFinding:
     """On a cloud's edge: the domain is stored, and named in replies, once it leads to the site."""
-    domains = _with_domain(directory, project, domain, ours)
+    _with_domain(directory, project, domain, ours)  # refused before anything is made
     found = edge.show(project.project_id, domain)
     if found.points_here:
-        directory.add_project(replace(project, domains=domains), now)
+        change_project(directory, project.project_id, lambda one: _with_domain(directory, one, domain, ours))
     return found
 
 
-def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> tuple[str, ...]:
+def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> Project:
     if not _PUBLIC_NAME.search(domain):
         raise Permanent(f"{domain} is no domain that visitors can reach: write it like www.example.com")
     for name in ours:
@@ -201,7 +221,7 @@ def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequ
     domains = (*(known for known in project.domains if known != domain), domain)
     if len(domains) > MOST_DOMAINS:
         raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")
-    return domains
+    return replace(project, domains=domains)
 
 
 def dns_records(domain: str, site_name: str) -> list[str]:

@@ -20,7 +20,7 @@ from webordinary.mail.confirm import (
 )
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
-from webordinary.mail.ports import Outbox
+from webordinary.mail.ports import Outbox, change_project
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import (
@@ -61,7 +61,6 @@ Payload = dict[str, Any]
 _MAX_REASON = 1000
 _STATUS_JOBS, _ANSWERED_WITHIN = 1_000, timedelta(days=14)
 """`status` reads this many settled jobs of a person, and lists questions of this age at most."""
-_WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
 """No job is given up for its waiting before the system has been up for so long: workers need a chance."""
@@ -132,14 +131,8 @@ class Answering:
     def _keep_wish(self, project_id: str, email_id: str) -> None:
         mail, directory = self.mail_deps.read(email_id).mail, self.mail_deps.directory
         wish = wish_in(mail.text, mail.sender_name)
-        for _ in range(_WISH_TRIES):
-            project = directory.project(project_id)
-            if wish is None or project is None:
-                return
-            wishes = changed_wishes(project.wishes, *wish)
-            if wishes == project.wishes or directory.set_wishes(project_id, project.wishes, wishes):
-                return
-        raise Transient(f"{project_id}: its wishes changed {_WISH_TRIES} times meanwhile")
+        if wish is not None and directory.project(project_id) is not None:
+            change_project(directory, project_id, lambda one: replace(one, wishes=changed_wishes(one.wishes, *wish)))
 
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""

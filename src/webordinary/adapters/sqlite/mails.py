@@ -421,9 +421,7 @@ ADD_PROJECT = """
 INSERT INTO projects (project_id, settings, created_at) VALUES (:project_id, :settings, :now)
 ON CONFLICT (project_id) DO UPDATE SET settings = excluded.settings"""
 
-SET_WISHES = """
-UPDATE projects SET settings = json_set(settings, '$.wishes', json(?3))
-WHERE project_id = ?1 AND coalesce(json_extract(settings, '$.wishes'), '[]') = json(?2)"""
+CHANGE_PROJECT = "UPDATE projects SET settings = ? WHERE project_id = ?"
 
 ADD_SENDER = """
 INSERT INTO senders (address, project_id, user_id, created_at) VALUES (:address, :project_id, :user_id, :now)
@@ -464,16 +462,18 @@ class SqliteDirectory:
     def add_project(self, project: Project, now: datetime) -> None:
         row = {
             "project_id": project.project_id,
-            "settings": json.dumps(asdict(project), ensure_ascii=False),
+            "settings": _settings(project),
             "now": now.timestamp(),
         }
         with self._db.write() as conn:
             conn.execute(ADD_PROJECT, row)
 
-    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
-        row = (project_id, json.dumps(list(before), ensure_ascii=False), json.dumps(list(after), ensure_ascii=False))
+    def change_project(self, before: Project, after: Project) -> bool:
         with self._db.write() as conn:
-            return conn.execute(SET_WISHES, row).rowcount > 0
+            row = conn.execute(PROJECT, (before.project_id,)).fetchone()
+            if row is None or _project(row) != before:
+                return False
+            return conn.execute(CHANGE_PROJECT, (_settings(after), before.project_id)).rowcount > 0
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
         row = {
@@ -504,6 +504,10 @@ class SqliteDirectory:
 
 def _sender(row: sqlite3.Row) -> Sender:
     return Sender(row["address"], ProjectUser.parse(f"{row['project_id']}#{row['user_id']}"), SenderRole(row["role"]))
+
+
+def _settings(project: Project) -> str:
+    return json.dumps(asdict(project), ensure_ascii=False)
 
 
 def _project(row: sqlite3.Row) -> Project:

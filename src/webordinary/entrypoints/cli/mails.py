@@ -24,11 +24,11 @@ from webordinary.model.projects import AGENTS
 from webordinary.model.snapshot import MailDetail, MailFilter, MailState, MailSummary, state_of
 from webordinary.operations.mails import (
     STATES,
-    admit_mail,
     answer_mail,
     close_mail,
     drop_mail,
     export_mails,
+    let_in,
     release_mail,
     retry_mail,
 )
@@ -69,12 +69,13 @@ def add_to(commands: Commands) -> None:
     close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
     cancel = add_command(parts, "cancel", cancel_mails, "end the jobs of mails for good; the site stays as it is")
     interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")
-    admit = add_command(parts, "admit", admit_mails, "let the author of a refused mail change a site, and do the mail")
-    admit.add_argument("key", type=_key, metavar="SITE#PERSON", help="as whom, such as amelia#scott")
+    about = "let the author of a refused mail change a site, and try the mail"
+    letting_in = add_command(parts, "let-in", let_authors_in, about, former="admit")
+    letting_in.add_argument("key", type=_key, metavar="SITE#PERSON", help="as whom, such as amelia#scott")
     # Not `agent`: that is the setting, which an argument of this name would replace.
     other = "edit their sites by this agent from now on"
     retry.add_argument("--agent", dest="new_agent", choices=AGENTS, default="", help=other)
-    for command in (release, drop, retry, admit, close, cancel, interrupt):
+    for command in (release, drop, retry, letting_in, close, cancel, interrupt):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
 
@@ -134,17 +135,19 @@ def answer_customer(args: argparse.Namespace) -> int:
     """The reply goes out with the others."""
     with open_container(load_existing(args)) as services:
         email_id = find_mail(services, args.mail)
-        answer_mail(services, email_id, args.text, BY)
+        number = answer_mail(services, email_id, args.text, BY)
     if args.json:
-        print_json({"mail": email_id})
+        print_json({"mail": email_id, "answers": number})
     else:
         print(f"the answer to mail {email_id[:SHORT_ID]} is on its way")
+        if number > 1:
+            print(f"  it is answer {number} to this mail: the customer gets all of them")
     return Exit.OK
 
 
 def release_mails(args: argparse.Namespace) -> int:
     """Start each mail's execution; the engine's process, if there is one, goes on with it."""
-    return _each(args, release_mail, "is released and will be done")
+    return _each(args, release_mail, "is released, and tried now: `mails show` says how it ends")
 
 
 def drop_mails(args: argparse.Namespace) -> int:
@@ -154,12 +157,15 @@ def drop_mails(args: argparse.Namespace) -> int:
 
 def retry_mails(args: argparse.Namespace) -> int:
     """Start each mail's next execution."""
-    return _each(args, partial(retry_mail, agent=args.new_agent), "is done once more")
+    return _each(
+        args, partial(retry_mail, agent=args.new_agent), "is tried once more; its customer gets a second reply"
+    )
 
 
-def admit_mails(args: argparse.Namespace) -> int:
+def let_authors_in(args: argparse.Namespace) -> int:
     """Each author is entitled; a mail without proof of its sender is then held."""
-    return _each(args, lambda services, email_id, by: admit_mail(services, email_id, args.key, by), "is done now")
+    words = f"is tried now, and its author may change {args.key.project_id}: `mails show` says how it ends"
+    return _each(args, lambda services, email_id, by: let_in(services, email_id, args.key, by), words)
 
 
 def _key(text: str) -> ProjectUser:

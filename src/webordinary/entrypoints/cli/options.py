@@ -68,9 +68,9 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
-def add_command(commands: Commands, name: str, run: Run, about: str) -> argparse.ArgumentParser:
-    """A command with the flags that every command has."""
-    parser = commands.add_parser(name, help=about, description=about)
+def add_command(commands: Commands, name: str, run: Run, about: str, former: str = "") -> argparse.ArgumentParser:
+    """A command with the flags that every command has; `former` is a name that it had, and still has."""
+    parser = commands.add_parser(name, help=about, description=about, aliases=[former] if former else [])
     add_common(parser)
     parser.set_defaults(run=run)
     return parser

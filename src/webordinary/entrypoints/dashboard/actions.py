@@ -6,7 +6,8 @@ import hmac
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,10 +29,13 @@ from webordinary.model.snapshot import MailFilter, MailState
 from webordinary.operations import mails, onboarding, pool, site_settings
 from webordinary.operations.access import TooManyTries
 from webordinary.operations.console import MOST_ITEMS, PAGE_SIZE, Console, NewSite
-from webordinary.operations.site_settings import SiteChanges, hook_address
+from webordinary.operations.site_settings import SiteChanges, hook_address, seen_of
 from webordinary.setting_rules import host_name
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
+MAX_FIELDS_BYTES = 120_000
+"""Of forms of the console: 11,000 characters of wishes, each of which takes nine bytes in some languages."""
+SAID_ON_PAGE = (409, 429, 503)
 MOST_CHOICES = 100
 """Sites in a list to choose from; the name of one of more is typed."""
 ROLE_WORDS = {
@@ -81,7 +85,7 @@ class ActionPages:
 
     async def retry(self, request: Request) -> Response:
         """Do a mail once more that ended without success."""
-        agent = (await read_fields(request)).get("key", "")
+        agent = (await _fields(request)).get("key", "")
         await self._act(mails.retry_mail, _email_id(request), _user(request), agent)
         return await _back(request, "/attention")
 
@@ -91,13 +95,13 @@ class ActionPages:
             raise HTTPException(409, "Another rehearsal runs: wait until it is done.")
         return await _back(request, "/")
 
-    async def admit(self, request: Request) -> Response:
+    async def let_in(self, request: Request) -> Response:
         """Let the author of a refused mail change a site, and do that mail."""
         try:
-            key = ProjectUser.parse((await read_fields(request)).get("key", ""))
+            key = ProjectUser.parse((await _fields(request)).get("key", ""))
         except InvalidName as problem:
             raise HTTPException(409, "Choose the site, and the person of it.") from problem
-        await self._act(mails.admit_mail, _email_id(request), key, _user(request))
+        await self._act(mails.let_in, _email_id(request), key, _user(request))
         return await _back(request, "/attention")
 
     def _entitle(self, address: str, key: str, by: str) -> None:
@@ -145,8 +149,16 @@ class ActionPages:
 
     async def answer(self, request: Request) -> Response:
         """Write to the customer in the conversation of a mail."""
-        text = (await read_fields(request)).get("text", "")
-        await self._act(mails.answer_mail, _email_id(request), text, _user(request))
+        email_id, fields = _email_id(request), await _fields(request)
+        text, again = fields.get("text", ""), bool(fields.get("again"))
+        try:
+            await self._readers.look(
+                partial(mails.answer_mail, self._services, email_id, text, _user(request), again=again)
+            )
+        except (Permanent, Transient) as problem:
+            back, second = own_path(fields.get("back", ""), "/attention"), isinstance(problem, mails.AnsweredAlready)
+            values: dict[str, Any] = {"text": text, "problem": _sentence(problem), "again": second, "back": back}
+            return self._templates.page("answer.html", 409, email_id=email_id, **values)
         return await _back(request, "/attention")
 
     async def send_again(self, request: Request) -> Response:
@@ -190,7 +202,7 @@ class ActionPages:
 
     async def add_site(self, request: Request) -> Response:
         """Add a site; the list shows how far it is."""
-        fields = await read_fields(request)
+        fields = await _fields(request)
         try:
             await self._readers.look(self._add_site, fields, _user(request))
         except Permanent as problem:
@@ -228,14 +240,39 @@ class ActionPages:
 
     async def site(self, request: Request) -> Response:
         """One site: health, releases, people, costs, settings."""
+        return await self._site(request)
+
+    def said_on_site(self, action: Endpoint) -> Endpoint:
+        """An action of the site's page: what prevents it is said on that page, with what was typed into its form."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                return await action(request)
+            except HTTPException as problem:
+                known = await self._act(_project, request.path_params["project_id"])
+                if problem.status_code not in SAID_ON_PAGE or known is None:
+                    raise
+                return await self._site(request, problem)
+
+        return endpoint
+
+    async def _site(self, request: Request, problem: HTTPException | None = None) -> Response:
         seq = await self._do(self._d.overview.last_seq)
         site, now = await self._do(self._console.site, request.path_params["project_id"]), self._d.clock()
         if site is None:
             raise HTTPException(404, "There is no such site.")
         made = {one.release: moment(one.made_at, now) for kept in site.releases.values() for one in kept}
         line = site_line(site.project, site.health, site.counts, now)
-        choices = {"agents": mails.agents_of(self._services), "roles": ROLE_WORDS, "stages": list(Stage)}
-        return self._templates.live(request, "site.html", site=site, line=line, made=made, seq=seq, **choices)
+        values: dict[str, Any] = {"agents": mails.agents_of(self._services), "roles": ROLE_WORDS, "stages": list(Stage)}
+        values |= {"form": "", "typed": {}, "problem": "", "seen": seen_of(site.project)}
+        if problem:
+            secret = {"credential", "edit_password"}
+            typed = {name: text for name, text in (await _fields(request)).items() if name not in secret}
+            form = request.url.path.removeprefix(f"/sites/{site.project.project_id}/")
+            values |= {"form": form, "typed": typed, "problem": problem.detail}
+        response = self._templates.live(request, "site.html", site=site, line=line, made=made, seq=seq, **values)
+        response.status_code = problem.status_code if problem else 200
+        return response
 
     async def rebuild(self, request: Request) -> Response:
         """Build the newest main and show it."""
@@ -261,7 +298,7 @@ class ActionPages:
 
     async def change_site(self, request: Request) -> Response:
         """Change settings of a site; fields that the form does not have stay as they are."""
-        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        project_id, fields = request.path_params["project_id"], await _fields(request)
         await self._act(
             lambda services: site_settings.change_site(services, project_id, _site_changes(fields), _user(request))
         )
@@ -269,14 +306,14 @@ class ActionPages:
 
     async def add_person(self, request: Request) -> Response:
         """Let one more address change a site."""
-        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        project_id, fields = request.path_params["project_id"], await _fields(request)
         key = f"{project_id}#{fields.get('user', '').strip()}"
         await self._do(self._entitle, fields.get("address", ""), key, _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def set_role(self, request: Request) -> Response:
         """What a person of a site may do."""
-        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        project_id, fields = request.path_params["project_id"], await _fields(request)
         if (role := fields.get("role", "")) not in list(SenderRole):
             raise HTTPException(409, "Choose what the person may do.")
         await self._act(site_settings.set_role, project_id, fields.get("address", ""), SenderRole(role), _user(request))
@@ -284,13 +321,13 @@ class ActionPages:
 
     async def remove_person(self, request: Request) -> Response:
         """Let an address change a site no longer."""
-        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        project_id, fields = request.path_params["project_id"], await _fields(request)
         await self._do(self._console.remove_person, project_id, fields.get("address", ""), _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def add_domain(self, request: Request) -> Response:
         """Show a site under a domain of its own; the answer has its DNS records."""
-        project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
+        project_id, domain = request.path_params["project_id"], _domain((await _fields(request)).get("domain", ""))
         found = await self._outside(site_settings.add_domain, self._services, project_id, domain, _user(request))
         return self._templates.page("domain.html", site=project_id, found=found, state="new")
 
@@ -304,7 +341,7 @@ class ActionPages:
 
     async def remove_domain(self, request: Request) -> Response:
         """Remove a domain from a site."""
-        project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
+        project_id, domain = request.path_params["project_id"], _domain((await _fields(request)).get("domain", ""))
         left = await self._outside(site_settings.remove_domain, self._services, project_id, domain, _user(request))
         if left:  # in the cloud that showed it
             gone = DomainFinding(domain, False, left)
@@ -320,13 +357,13 @@ class ActionPages:
 
     async def keep_credential(self, request: Request) -> Response:
         """Use another credential for a site's repository, if it is let in with it."""
-        project_id, credential = request.path_params["project_id"], (await read_fields(request)).get("credential", "")
+        project_id, credential = request.path_params["project_id"], (await _fields(request)).get("credential", "")
         await self._outside(onboarding.keep_credential, self._services, project_id, credential.encode(), _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     async def remove_site(self, request: Request) -> Response:
         """Remove a site whose name the operator has typed."""
-        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        project_id, fields = request.path_params["project_id"], await _fields(request)
         if fields.get("name", "").strip() != project_id:
             raise HTTPException(409, f"Nothing was removed: type the name of the site, {project_id}, to remove it.")
         force, by = bool(fields.get("force")), _user(request)
@@ -415,10 +452,11 @@ def _site_changes(fields: Mapping[str, str]) -> SiteChanges:
         approver=given["approver"].lower() if "approver" in given else None,
         wishes=wishes,
         edit_password=password,
+        seen=given.get("seen", ""),
     )
 
 
-def _sentence(problem: Permanent) -> str:
+def _sentence(problem: Permanent | Transient) -> str:
     words = str(problem)
     return f"{words[:1].upper()}{words[1:]}."  # not `capitalize`: the rest has names
 
@@ -473,7 +511,12 @@ def _page(request: Request) -> int:
     return max(1, min(int(asked), 100_000)) if asked.isdecimal() and len(asked) < 7 else 1
 
 
+async def _fields(request: Request) -> Mapping[str, str]:
+    fields = await read_fields(request, MAX_FIELDS_BYTES)
+    return {name: text.replace("\r\n", "\n") for name, text in fields.items()}
+
+
 async def _back(request: Request, otherwise: str) -> Response:
     """To the page on which the form was; never to another site."""
-    back = (await read_fields(request)).get("back", "")
+    back = (await _fields(request)).get("back", "")
     return RedirectResponse(own_path(back, otherwise), status_code=303)

@@ -291,11 +291,11 @@ def _sentence(problem: WebOrdinaryError) -> str:
     return words[0].upper() + words[1:]
 
 
-async def read_fields(request: Request) -> Mapping[str, str]:
+async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> Mapping[str, str]:
     """The text fields of a small form; a larger one is refused before it is read."""
-    if int(request.headers.get("content-length") or MAX_FORM_BYTES + 1) > MAX_FORM_BYTES:
+    if int(request.headers.get("content-length") or most + 1) > most:
         raise HTTPException(413, "This form is too large.")
-    async with request.form(max_files=0, max_fields=10, max_part_size=MAX_FORM_BYTES) as form:
+    async with request.form(max_files=0, max_fields=10, max_part_size=most) as form:
         return {name: value for name, value in form.items() if isinstance(value, str)}
 
 

@@ -551,9 +551,15 @@ def attention_view(
     def given_up(letter: DeadLetter) -> NeedView:
         return replace(_letter_need(letter, now), words=waiting.words.get(letter.email_id, ""))
 
+    def held(mail: MailSummary) -> NeedView:
+        if why := waiting.unreleasable.get(mail.email_id):
+            reason = f"It cannot be done: {why}. Ask {mail.sender} to send it again."
+            return replace(_need(mail, now, _HELD[1:]), reason=reason)
+        return _need(mail, now, _HELD)
+
     groups = (
         _group("sites", "Sites that show nothing", waiting.broken_sites, lambda one: _site_need(one, now)),
-        _group("held", "Held: the sender is not proven", waiting.held, lambda mail: _need(mail, now, _HELD)),
+        _group("held", "Held: the sender is not proven", waiting.held, held),
         _group("asked", "Not understood by any agent", waiting.not_understood, undone),
         _group("failed", "Failed", waiting.failed, undone),
         _group("letters", "Given up", waiting.dead_letters, given_up),

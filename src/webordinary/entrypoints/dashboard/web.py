@@ -139,14 +139,28 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
 
 def _action_routes(actions: ActionPages) -> list[BaseRoute]:
     post = ["POST"]
+    on_site = {
+        "builds": actions.rebuild,
+        "settings": actions.change_site,
+        "people": actions.add_person,
+        "people/roles": actions.set_role,
+        "people/removals": actions.remove_person,
+        "domains": actions.add_domain,
+        "domains/removals": actions.remove_domain,
+        "hooks": actions.new_hook,
+        "credentials": actions.keep_credential,
+        "removals": actions.remove_site,
+        "{stage}/releases/{release}/rollbacks": actions.roll_back,
+        **{name: actions.on_site(act) for name, act in SITE_ACTIONS.items()},
+    }
     return [
         *(
             Route(f"/mails/{{email_id}}/{name}", actions.on_mail(act, then), methods=post)
             for name, (act, then) in MAIL_ACTIONS.items()
         ),
         *(
-            Route(f"/sites/{{project_id}}/{name}", actions.on_site(act), methods=post)
-            for name, act in SITE_ACTIONS.items()
+            Route(f"/sites/{{project_id}}/{name}", actions.said_on_site(action), methods=post)
+            for name, action in on_site.items()
         ),
         Route("/attention", actions.attention),
         Route("/dead-letters/{letter_id:int}/redrives", actions.redrive, methods=post),
@@ -155,7 +169,7 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/mails/{email_id}/answers", actions.answer, methods=post),
         Route("/mails/{email_id}/retries", actions.retry, methods=post),
         Route("/mails/{email_id}/replays", actions.rehearse, methods=post),
-        Route("/mails/{email_id}/admissions", actions.admit, methods=post),
+        Route("/mails/{email_id}/admissions", actions.let_in, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
         Route("/mails.csv", actions.export),
         Route("/mails.jsonl", actions.export),
@@ -165,19 +179,8 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/sites", actions.sites, methods=["GET"]),
         Route("/sites", actions.add_site, methods=post),
         Route("/sites/{project_id}", actions.site),
-        Route("/sites/{project_id}/builds", actions.rebuild, methods=post),
         Route("/hooks/{project_id}", actions.hook, methods=post),
-        Route("/sites/{project_id}/settings", actions.change_site, methods=post),
-        Route("/sites/{project_id}/people", actions.add_person, methods=post),
-        Route("/sites/{project_id}/people/roles", actions.set_role, methods=post),
-        Route("/sites/{project_id}/people/removals", actions.remove_person, methods=post),
-        Route("/sites/{project_id}/domains", actions.add_domain, methods=post),
-        Route("/sites/{project_id}/domains/removals", actions.remove_domain, methods=post),
         Route("/sites/{project_id}/domains/{domain}", actions.domain, methods=["GET"]),
-        Route("/sites/{project_id}/hooks", actions.new_hook, methods=post),
-        Route("/sites/{project_id}/credentials", actions.keep_credential, methods=post),
-        Route("/sites/{project_id}/removals", actions.remove_site, methods=post),
-        Route("/sites/{project_id}/{stage}/releases/{release}/rollbacks", actions.roll_back, methods=post),
     ]
 
 

@@ -95,16 +95,16 @@ class AwsDirectory:
         change = update(self._table, _place(project.project_id), SET, settings=asdict(project), now=moment(now))
         self._dynamo.write(f"keeping the settings of project {project.project_id}", change)
 
-    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
-        unset = "" if before else "attribute_not_exists(#settings.#wishes) OR "
-        known = "#settings.#wishes = :before OR #settings.#wishes = :after"  # the second: our own write, unheard
-        same = f"attribute_exists(#email) AND ({unset}{known})"
-        change = update(
-            self._table, _place(project_id), "SET #settings.#wishes = :after", same,
-            before=list(before), after=list(after),
-        )  # fmt: skip
-        done = self._dynamo.write(f"keeping the wishes of project {project_id}", change)
-        return not isinstance(done, ConditionFailed)
+    def change_project(self, before: Project, after: Project) -> bool:
+        place, what = _place(before.project_id), f"changing the settings of project {before.project_id}"
+        item = self._dynamo.get(what, (self._table, place))
+        if item is None or Project(**item["settings"]) != before:
+            return False
+        same = "#settings = :stored OR #settings = :settings"  # the second: our own write, unheard
+        # As they are stored: an earlier version wrote fewer.
+        stored, settings = item["settings"], asdict(after)
+        change = update(self._table, place, "SET #settings = :settings", same, stored=stored, settings=settings)
+        return not isinstance(self._dynamo.write(what, change), ConditionFailed)
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
         project_id, address = sender.key.project_id, sender.address.lower()
