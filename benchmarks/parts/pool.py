@@ -105,13 +105,13 @@ class World:
         self.database = Database(folder / "webordinary.db")
         self.database.migrate()
         self.jobs = SqliteJobs(self.database)
-        claims = SqliteClaims(self.database)
+        claims, hints = SqliteClaims(self.database), SqliteClaimRequests(self.database)
         self.pool = Pool(
             self.jobs,
             self.jobs,
             claims,
-            SqliteClaimRequests(self.database),
-            SocketNotifier(self.bus, claims.look),
+            hints,
+            SocketNotifier(self.bus, claims, hints),
             SqliteInterrupts(self.database),
             NobodyWaits(),
             self.lock_files,
@@ -130,7 +130,7 @@ class World:
             self.pool.tickets.notify_owner(queued)
         else:
             self.pool.hints.send(ClaimRequest.for_job(queued), now)
-            self.pool.tickets.notify_unclaimed()
+            self.pool.tickets.notify_unclaimed(job.key)
 
     def is_drained(self) -> bool:
         """Nothing is open any more."""

@@ -15,7 +15,7 @@ from webordinary.adapters.files.wake import listener_name
 from webordinary.compose.steps import answering_of
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
-from webordinary.model.names import job_id_of
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.ports import QUEUED
 from webordinary.services.mail_duties import BrokenWorkflows, CallbackDelivery
 from webordinary.workflow.answering import Answering
@@ -184,7 +184,7 @@ class Deaf:
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:
         raise self.problem
 
-    def notify_unclaimed(self) -> None: ...
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None: ...
 
 
 @pytest.mark.parametrize(

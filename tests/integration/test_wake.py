@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.files.liveness import DeathWatch, LockFiles
-from webordinary.adapters.files.wake import MAX_DRAINED, Listener, SocketNotifier, WakeBus, WorkerWakeups, listener_name
-from webordinary.model.claims import Claim, ClaimStatus
+from webordinary.adapters.files.wake import MAX_DRAINED, Listener, SocketNotifier, WakeBus, listener_name
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteJobs
+from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -153,19 +156,104 @@ def test_a_closed_listener_may_be_poked_and_closed_again(ear: Listener) -> None:
     ear.close()
 
 
-def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(
-    bus: WakeBus, listen: Callable[[str], Listener], tmp_path: Path
-) -> None:
-    watch = DeathWatch(LockFiles(tmp_path / "locks"))
-    owner, other = (WorkerWakeups(listen(listener_name(name)), watch) for name in ("c1", "c2"))
-    held = Claim(AMELIA_SCOTT, "c1", 1, 0, ClaimStatus.HELD, NOON, NOON, NOON)
-    tickets = SocketNotifier(bus, {AMELIA_SCOTT: held}.get)
-    tickets.notify_owner(_job(AMELIA_SCOTT))
-    tickets.notify_owner(_job(BAKERY_ANN))
-    tickets.notify_unclaimed()
-    assert owner.wait(LONG, {}, 1) == ["ticket amelia#scott", "unclaimed"]
-    assert other.wait(LONG, {}, 1) == ["unclaimed"]
+def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(offering: Offering) -> None:
+    offering.start(AMELIA_SCOTT, "c1")
+    offering.notifier.notify_owner(_job(AMELIA_SCOTT))
+    offering.notifier.notify_owner(_job(BAKERY_ANN))
+    offering.notifier.notify_unclaimed()
+    assert offering.heard() == {"c1": ["ticket amelia#scott", "unclaimed"], "c2": ["unclaimed"]}
+
+
+def test_a_key_that_waits_alone_wakes_the_same_idle_worker_each_time(offering: Offering) -> None:
+    offering.wait_for_worker(BAKERY_ANN)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    first = offering.heard()
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    assert (sorted(first.values()), offering.heard()) == ([[], ["unclaimed"]], first)
+
+
+@pytest.mark.parametrize("busy", ["c1", "c2"])
+def test_a_busy_worker_is_not_offered_a_key_while_another_one_is_idle(offering: Offering, busy: str) -> None:
+    offering.start(AMELIA_SCOTT, busy)
+    offering.wait_for_worker(BAKERY_ANN)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    assert offering.heard()[busy] == []
+
+
+def test_keys_that_wait_together_wake_every_worker(offering: Offering) -> None:
+    for key in (AMELIA_SCOTT, BAKERY_ANN):
+        offering.wait_for_worker(key)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    assert offering.heard() == {"c1": ["unclaimed"], "c2": ["unclaimed"]}
+
+
+@pytest.mark.parametrize("killed", ["c1", "c2"])
+def test_a_killed_worker_is_not_offered_a_key(offering: Offering, killed: str) -> None:
+    offering.kill(killed)
+    offering.wait_for_worker(BAKERY_ANN)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    assert list(offering.heard().values()) == [["unclaimed"]]
+
+
+def test_every_worker_is_woken_for_a_key_that_was_offered_and_is_not_taken(offering: Offering) -> None:
+    offering.wait_for_worker(BAKERY_ANN)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    offering.heard()
+    assert (offering.looks_due, offering.notifier.run_once(NOON)) == (1, 1)
+    assert offering.heard() == {"c1": ["unclaimed"], "c2": ["unclaimed"]}
+
+
+def test_no_worker_is_woken_after_the_key_was_taken(offering: Offering) -> None:
+    offering.wait_for_worker(BAKERY_ANN)
+    offering.notifier.notify_unclaimed(BAKERY_ANN)
+    offering.heard()
+    offering.claims.claim_and_start(BAKERY_ANN, "c1", NOON)
+    assert offering.notifier.run_once(NOON) == 0
+    assert offering.heard() == {"c1": [], "c2": []}
+
+
+class Offering:
+    """Two workers on one machine, a database and what the workflow wakes them with."""
+
+    def __init__(self, bus: WakeBus, listen: Callable[[str], Listener], folder: Path) -> None:
+        self._db = Database(folder / "webordinary.db")
+        self._db.migrate()
+        self.jobs, self.claims = SqliteJobs(self._db), SqliteClaims(self._db)
+        self.looks_due = 0
+        hints = SqliteClaimRequests(self._db)
+        self.notifier = SocketNotifier(bus, self.claims, hints, self._count, sleep=lambda seconds: None)
+        self._ears = {name: listen(listener_name(name)) for name in ("c1", "c2")}
+
+    def _count(self) -> None:
+        self.looks_due += 1
+
+    def wait_for_worker(self, key: ProjectUser) -> None:
+        self.jobs.record(_new_job(key), NOON, ready=True)
+
+    def start(self, key: ProjectUser, worker: str) -> None:
+        self.wait_for_worker(key)
+        assert isinstance(self.claims.claim_and_start(key, worker, NOON), StartedJob)
+
+    def kill(self, worker: str) -> None:
+        """The file of its socket stays."""
+        self._ears.pop(worker)._sock.close()
+
+    def heard(self) -> dict[str, list[str]]:
+        return {name: ear.wait(0.0)[0] for name, ear in self._ears.items()}
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@pytest.fixture
+def offering(bus: WakeBus, listen: Callable[[str], Listener], tmp_path: Path) -> Iterator[Offering]:
+    with contextlib.closing(Offering(bus, listen, tmp_path)) as world:
+        yield world
 
 
 def _job(key: ProjectUser) -> Job:
-    return NewJob("job-1", key, "thread", "mail", Command.EDIT).recorded(1, NOON, ready=True)
+    return _new_job(key).recorded(1, NOON, ready=True)
+
+
+def _new_job(key: ProjectUser) -> NewJob:
+    return NewJob(f"job-{key}", key, "thread", "mail", Command.EDIT)

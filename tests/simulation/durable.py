@@ -64,6 +64,8 @@ class Durable:
     ledger: Ledger = field(default_factory=NoLedger)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
     origins: dict[str, MemoryOrigin] = field(default_factory=dict)
+    offers_end: bool = True
+    """Whether all workers are woken for a key that the one it was offered to does not take."""
     tells_of_bad_ends: bool = True
     """Whether the engine's word that a workflow was stopped or failed arrives."""
     uptime: Callable[[Process], Callable[[], timedelta]] = lambda process: Uptime(process.now, process.monotonic)

@@ -16,7 +16,7 @@ from tests.simulation.durable import Durable
 from tests.simulation.events import TracedEvents
 from tests.simulation.faults import CommitFaults, Unforeseen, Weather
 from tests.simulation.journal import SimulationJournal
-from tests.simulation.messages import MessageCarrier, SimulatedTickets
+from tests.simulation.messages import MessageCarrier, SimulatedNotifier
 from tests.simulation.pool_rules import PoolRules, WatchedTokens
 from tests.simulation.process import Ear, Port, Process
 from tests.simulation.progress import SimulationProgress
@@ -242,12 +242,14 @@ class SimulationHarness:
         durable, watched = self.durable, self.pool_rules.check
         jobs = Port(durable.jobs, "jobs", process, watched)
         tokens = Port(WatchedTokens(durable.executions, durable.state), "tokens", process)
+        claims = Port(durable.claims, "claims", process, watched)
+        hints = Port(durable.hints, "hints", process, watched)
         return Pool(
             jobs=jobs,
             pending_callbacks=jobs,
-            claims=Port(durable.claims, "claims", process, watched),
-            hints=Port(durable.hints, "hints", process, watched),
-            tickets=Port(SimulatedTickets(self), "tickets", process),
+            claims=claims,
+            hints=hints,
+            tickets=Port(SimulatedNotifier(self, process, claims, hints), "tickets", process),
             interrupts=Port(durable.interrupts, "interrupts", process, watched),
             callbacks=EngineCallbacks(tokens, self._wake_engine, process.now),
             liveness=self,

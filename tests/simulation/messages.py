@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tests.simulation.faults import Weather
-from tests.simulation.process import Ear
+from tests.simulation.faults import Unforeseen, Weather
+from tests.simulation.process import Ear, Process
 from tests.simulation.scheduler import ProcessState, Scheduler
-from webordinary.model.jobs import Job
-from webordinary.pool.ports import QUEUED
+from webordinary.adapters.files.wake import SocketNotifier
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import ClaimRequestQueue, Claims
 
 if TYPE_CHECKING:
     from tests.simulation.harness import SimulationHarness
@@ -31,21 +34,47 @@ class MessageCarrier:
             self._scheduler.spawn(self._life, f"carries {message}", carry)
 
 
-class SimulatedTickets:
-    """See Tickets."""
+class SimulatedBus:
+    """A WakeBus whose messages the carrier delivers. A worker that ended has no listener; a paused one hears later."""
 
     def __init__(self, world: SimulationHarness) -> None:
         self._world = world
 
-    def notify_owner(self, job: Job, news: str = QUEUED) -> None:
-        """The owner of this job's key should look at its queue."""
-        owner = self._world.durable.claims.look(job.key)
-        employed = self._world.employed.get(owner.worker) if owner else None
-        if employed:
-            self._world.post.send(employed.ear, f"ticket {job.key}")
+    def listeners(self, topic: str) -> list[str]:
+        """Workers that live."""
+        return [f"{topic}-{name}" for name, employed in self._world.employed.items() if employed.process.alive]
 
-    def notify_unclaimed(self) -> None:
-        """Somebody without work should look at the unclaimed queue."""
-        for employed in self._world.employed.values():
-            if employed.process.alive:
-                self._world.post.send(employed.ear, "unclaimed")
+    def notify(self, topic: str, message: str = "") -> None:
+        """Send to all of them."""
+        for name in self.listeners(topic):
+            self.send(name, message)
+
+    def send(self, name: str, message: str = "") -> bool:
+        """Send to one; whether it lives."""
+        employed = self._world.employed.get(name.partition("-")[2])
+        if employed is None or not employed.process.alive:
+            return False
+        self._world.post.send(employed.ear, message)
+        return True
+
+
+class SimulatedNotifier(SocketNotifier):
+    """The notifier of one process. Each look after an offer is a task of its own; in `up` one loop looks."""
+
+    def __init__(self, world: SimulationHarness, process: Process, claims: Claims, hints: ClaimRequestQueue) -> None:
+        super().__init__(SimulatedBus(world), claims, hints, self._look_later, process.sleep)
+        self._world, self._process = world, process
+
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
+        """The property that no key waits for one worker begins when this returns."""
+        super().notify_unclaimed(key)
+        if key:
+            self._world.progress.offered(key, self._process)
+
+    def _look_later(self) -> None:
+        if self._world.durable.offers_end:
+            self._process.spawn("offers", self._look)
+
+    def _look(self) -> None:
+        with suppress(WebOrdinaryError, Unforeseen):
+            self.run_once(self._process.now())

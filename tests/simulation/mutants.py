@@ -287,6 +287,11 @@ def _losing_bad_ends(durable: Durable) -> None:
     durable.tells_of_bad_ends = False
 
 
+def _one_offer(durable: Durable) -> None:
+    """A key stays with the worker that it was offered to, be that worker frozen."""
+    durable.offers_end = False
+
+
 def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
     def switch(durable: Durable) -> None:
         setattr(durable, name, wrap(getattr(durable, name), durable))
@@ -344,5 +349,6 @@ MUTANTS = {
     "knowing that a job was started before": Mutant(
         _set("claims", lambda claims, _: ForgottenStarts(claims)), "skewed", "push"
     ),
+    "offering to all workers what one does not take": Mutant(_one_offer, "pauses", "receive"),
     "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
 }  # fmt: skip

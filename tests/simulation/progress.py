@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.fakes.repositories import LIVE, MAIN
-from tests.simulation.process import EPOCH
+from tests.simulation.process import EPOCH, Process
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
 from webordinary.asl.ports import Status
@@ -45,6 +45,8 @@ class SimulationProgress:
         self._world, self._durable = world, world.durable
         self._waiting_since: dict[ProjectUser, float] = {}
         self._forgotten_since: dict[tuple[ProjectUser, int], float] = {}
+        self._offered: dict[ProjectUser, Process] = {}
+        self._refused_since: dict[tuple[ProjectUser, str], float] = {}
         self._look_at = 0.0
 
     # -- nobody starves -------------------------------------------------------------------------------
@@ -58,10 +60,35 @@ class SimulationProgress:
         self.no_claim_is_forgotten(to)
         idle = set(self._free_workers())
         starving = {key for key in self._keys_with_work() if self._could_be_served(key, idle)}
+        self._no_key_waits_for_one_worker(starving, idle, to)
         self._waiting_since = {key: self._waiting_since.get(key, now) for key in starving}
         for key, since in self._waiting_since.items():
             if to > self._patient_until(key, since):
                 raise Broken(f"{key} has had work since {since:.1f}, and {', '.join(sorted(idle))} idle")
+
+    # -- no key waits for one worker --------------------------------------------------------------------
+
+    def offered(self, key: ProjectUser, by: Process) -> None:
+        """This process has woken one worker, or all, for a key that waits."""
+        self._offered[key] = by
+
+    def _no_key_waits_for_one_worker(self, starving: set[ProjectUser], idle: set[str], to: float) -> None:
+        """Where messages arrive, a free worker takes an offered key in a moment, though other workers are frozen."""
+        climate, now = self._world.scenario.climate, self._world.scheduler.now
+        hinted = {request.key for request, _ in self._durable.state.hints()}
+        self._offered = {key: by for key, by in self._offered.items() if key in hinted & starving}
+        awake = {key for key, by in self._offered.items() if by.awake and not self._is_held(key)}
+        refused = {(key, worker) for key in awake for worker in idle}
+        self._refused_since = {offer: self._refused_since.get(offer, now) for offer in refused}
+        if climate.lose or climate.crash or climate.trouble or climate.slow:
+            return
+        for (key, worker), since in self._refused_since.items():
+            if to > since + CALM_TIMEOUT_SECONDS:
+                raise Broken(f"{key} was offered, and {worker} has been free since {since:.1f} and did not take it")
+
+    def _is_held(self, key: ProjectUser) -> bool:
+        claim = self._durable.state.claims.get(key)
+        return claim is not None and claim.status is ClaimStatus.HELD
 
     # -- every claim is served, or ends -----------------------------------------------------------------
 

@@ -91,6 +91,7 @@ def background_services(container: EmbeddedContainer, closing: ExitStack, page: 
     return (
         NamedRunner(container, wakeups),
         container.outbox_loop,
+        container.offers_loop,
         Loop(alert_mailer(container), ALERT_SECONDS, now, heard(LETTERS)),
         each(ALERT_SECONDS, DeadWorkers(container.worker_rows, container.workers, container.events)),
         each(config.lease_seconds / 3, frozen),

@@ -284,17 +284,37 @@ class EmbeddedContainer:
 
     @cached_property
     def pool(self) -> Pool:
-        claims = SqliteClaims(self.db, self.config.lease_seconds, self.workers.is_dead)
         return Pool(
             jobs=self.jobs,
             pending_callbacks=self.jobs,
-            claims=claims,
-            hints=SqliteClaimRequests(self.db),
-            tickets=SocketNotifier(self.bus, claims.look),
+            claims=self.claims,
+            hints=self.hints,
+            tickets=self.notifier,
             interrupts=SqliteInterrupts(self.db),
             callbacks=EngineCallbacks(self.executions, partial(self.bus.notify, ENGINE), self.clock.now),
             liveness=self.workers,
         )
+
+    @cached_property
+    def claims(self) -> SqliteClaims:
+        return SqliteClaims(self.db, self.config.lease_seconds, self.workers.is_dead)
+
+    @cached_property
+    def hints(self) -> SqliteClaimRequests:
+        return SqliteClaimRequests(self.db)
+
+    @cached_property
+    def notifier(self) -> SocketNotifier:
+        return SocketNotifier(self.bus, self.claims, self.hints, self._offered)
+
+    def _offered(self) -> None:
+        self.offers_loop.wake()
+
+    @cached_property
+    def offers_loop(self) -> Loop:
+        from webordinary.services.loop import Loop  # noqa: PLC0415 - only `up` needs it
+
+        return Loop(self.notifier, None, self.clock.now)
 
     @cached_property
     def jobs(self) -> SqliteJobs:

@@ -150,8 +150,8 @@ class Notifier(Protocol):
         The same news of the same start of a job may be told once, but each time that it is resumed.
         """
 
-    def notify_unclaimed(self) -> None:
-        """Wake a worker without work, so that it reads the unclaimed queue."""
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
+        """Wake a worker without work, so that it reads the unclaimed queue; `key` names the key that began to wait."""
 
 
 class Interrupts(Protocol):

@@ -55,7 +55,7 @@ class Queueing:
         queued = payload.get("queued")  # an execution that began before it was told asks the record
         request = _as_request(queued) if queued else ClaimRequest.for_job(self._job(payload))
         self.pool.hints.send(request, self.now())
-        self.pool.tickets.notify_unclaimed()
+        self.pool.tickets.notify_unclaimed(request.key)
         self.events.emit(Event(EventKind.CLAIM_REQUESTED, request.email_id, payload["jobId"], request.key))
         return {}
 

@@ -56,7 +56,7 @@ class Ears:
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
 
-    def notify_unclaimed(self) -> None:
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
         self.woken.append("unclaimed")
 
     def emit(self, event: Event) -> None: ...

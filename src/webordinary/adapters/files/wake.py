@@ -8,16 +8,18 @@ import select
 import socket
 import tempfile
 import threading
+import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from webordinary.adapters.files.liveness import DeathWatch
 from webordinary.asl.ports import TaskTokens, send_task_failure, send_task_heartbeat, send_task_success
-from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import QUEUED
+from webordinary.pool.ports import QUEUED, ClaimRequestQueue, Claims
 
 MAX_DATAGRAM = 512
 MAX_DRAINED = 256
@@ -50,23 +52,28 @@ class WakeBus:
         sock.setblocking(False)
         return Listener(sock, self._folder / name)
 
-    def notify(self, topic: str, message: str = "") -> None:
-        """Wake every listener of `topic`, or the one of that very name. Never waits, never fails."""
+    def listeners(self, topic: str) -> list[str]:
+        """The names that hear `topic`, of living processes and of killed ones."""
         with os.scandir(self._folder) as entries:
             names = [entry.name for entry in entries]
-        for name in names:
-            if name == topic or name.startswith(f"{topic}-"):
-                self.send(name, message)
+        return [name for name in names if name == topic or name.startswith(f"{topic}-")]
 
-    def send(self, name: str, message: str = "") -> None:
-        """Wake the one listener of that name, if there is one. Never waits, never fails."""
+    def notify(self, topic: str, message: str = "") -> None:
+        """Wake every listener of `topic`, or the one of that very name. Never waits, never fails."""
+        for name in self.listeners(topic):
+            self.send(name, message)
+
+    def send(self, name: str, message: str = "") -> bool:
+        """Wake the one listener of that name; False if there is none. Never waits, never fails."""
         try:
             self._sender.sendto(message.encode()[:MAX_DATAGRAM], f"{self._prefix}/{name}")
         except ConnectionRefusedError:  # its process is gone
             if "-" in name:  # else the next one takes the same name, perhaps just now, and would be deaf
                 (self._folder / name).unlink(missing_ok=True)
+            return False
         except OSError:
-            return  # its buffer is full, so it will wake anyway; or it left just now
+            return False  # its buffer is full, so it will wake anyway; or it left just now
+        return True
 
 
 class Listener:
@@ -130,6 +137,8 @@ def _short_prefix(folder: Path, closing: contextlib.ExitStack) -> str:
 WORKERS = "worker"
 ENGINE = "engine"
 ENGINE_LOOK_SECONDS = 20.0
+OFFER_SECONDS = 0.1
+"""How long a key is left to the worker that it was offered to."""
 
 
 def listener_name(worker: str) -> str:
@@ -137,18 +146,59 @@ def listener_name(worker: str) -> str:
     return f"{WORKERS}-{worker}"
 
 
-class SocketNotifier:
-    """Tickets as datagrams: a lost one costs time, never work."""
+class Bus(Protocol):
+    """The part of WakeBus that carries wake-ups to workers."""
 
-    def __init__(self, bus: WakeBus, owner_of: Callable[[ProjectUser], Claim | None]) -> None:
-        self._bus, self._owner_of = bus, owner_of
+    def listeners(self, topic: str) -> list[str]: ...
+    def notify(self, topic: str, message: str = "") -> None: ...
+    def send(self, name: str, message: str = "") -> bool: ...
+
+
+class SocketNotifier:
+    """Wake-ups as datagrams: a lost one costs time, never work.
+
+    A key that waits alone is offered to one idle worker: if all woke, all but one would lose the race for its claim.
+    That worker may be frozen, so `offered` is called, upon which a Loop runs this service.
+    """
+
+    name = "offers"
+
+    def __init__(
+        self,
+        bus: Bus,
+        claims: Claims,
+        hints: ClaimRequestQueue,
+        offered: Callable[[], None] = lambda: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._bus, self._claims, self._hints, self._offered, self._sleep = bus, claims, hints, offered, sleep
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:
-        if owner := self._owner_of(job.key):
+        if owner := self._claims.look(job.key):
             self._bus.send(listener_name(owner.worker), f"ticket {job.key}")
 
-    def notify_unclaimed(self) -> None:
-        self._bus.notify(WORKERS, "unclaimed")
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
+        """Wake an idle worker to poll the unclaimed queue: all of them, unless `key` is the only one that waits."""
+        if key is None or not self._offer(key):
+            self._bus.notify(WORKERS, "unclaimed")
+
+    def run_once(self, now: datetime) -> int:
+        """A moment after an offer: wake all workers if a key still waits."""
+        self._sleep(OFFER_SECONDS)
+        if waiting := self._hints.receive(now, (), 1):
+            self._bus.notify(WORKERS, "unclaimed")
+        return len(waiting)
+
+    def _offer(self, key: ProjectUser) -> bool:
+        """Wake one idle worker, for the same key the same one: it may have the checkout. False if there is none."""
+        names = self._bus.listeners(WORKERS)
+        if len(names) < 2 or self._hints.receive(datetime.now(UTC), (key,), 1):
+            return False
+        for name in sorted(names, key=lambda name: zlib.crc32(f"{key} {name}".encode())):
+            if not self._claims.busy(name.removeprefix(f"{WORKERS}-")) and self._bus.send(name, "unclaimed"):
+                self._offered()
+                return True
+        return False
 
 
 class WorkerWakeups:

@@ -327,7 +327,7 @@ class SimulatedQueues:
         if claim and claim.status is ClaimStatus.HELD:
             self._send(self._workers[claim.worker], f"ticket {job.key}")
 
-    def notify_unclaimed(self) -> None:
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
         """Wake one polling worker; without one, the message waits for a free slot."""
         if self._polling:
             self._send(self._rng.choice(self._polling), "unclaimed")

@@ -206,7 +206,7 @@ class SqsNotifier:
         body = {"projectId": key.project_id, "userId": key.user_id, "news": DRAIN, "worker": worker}
         self._queues.send_once(names.queues_of(key).input, body, TICKET, key, f"{DRAIN}-{secrets.token_hex(16)}")
 
-    def notify_unclaimed(self) -> None:
+    def notify_unclaimed(self, key: ProjectUser | None = None) -> None:
         """The hint in the unclaimed queue is the message."""
 
 
