@@ -35,14 +35,10 @@ class JobCancelToken:
         self.deadline = deadline
         self._clock = clock
         self._lease_until = lease_until
-        self._reason: WebOrdinaryError | None = None
+        self.reason: WebOrdinaryError | None = None
+        """Why the job must end; None while it may run. Set by `end`."""
         self._stops: list[Callable[[], None]] = []
         self._guard = threading.Lock()
-
-    @property
-    def reason(self) -> WebOrdinaryError | None:
-        """Why the job must end; None while it may run."""
-        return self._reason
 
     def check(self) -> None:
         """Raise the reason if the job must end."""
@@ -52,15 +48,15 @@ class JobCancelToken:
             self.end(ClaimLost(claim.key, claim.worker, claim.fence, "its lease was not renewed in time"))
         elif now > self.deadline:
             self.end(JobTimedOut("the job used up its time"))
-        if self._reason:
-            raise self._reason
+        if self.reason:
+            raise self.reason
 
     def end(self, reason: WebOrdinaryError) -> None:
         """End the job for this reason; a lost claim replaces an earlier reason."""
         with self._guard:
-            first = self._reason is None
+            first = self.reason is None
             if first or isinstance(reason, ClaimLost):
-                self._reason = reason
+                self.reason = reason
             stops = list(self._stops) if first else []
         for stop in stops:
             stop()
@@ -69,7 +65,7 @@ class JobCancelToken:
     def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
         """Call `stop` as soon as the job must end."""
         with self._guard:
-            ended = self._reason is not None
+            ended = self.reason is not None
             self._stops.append(stop)
         if ended:
             stop()
@@ -195,17 +191,26 @@ class ClaimSet:
     def idle_notified(self) -> list[HeldClaim]:
         """Idle claims with a notification. Those of busy keys are kept until the key is idle."""
         with self._guard:
-            news = sorted(self._news)
-            idle = [self._held[key] for key in news if key in self._held and not self._held[key].token]
-            self._news = {key for key in self._news if key in self._held and self._held[key].token}
+            idle = []
+            for key in sorted(self._news):
+                held = self._held.get(key)
+                if held and held.token:
+                    continue
+                self._news.remove(key)
+                if held:
+                    idle.append(held)
             return idle
 
     def busy_notified(self) -> list[tuple[JobCancelToken, bool]]:
         """Running jobs whose key has an unread notification, each once; True if a message came."""
         with self._guard:
             unread, self._unread = self._unread, {}
-            found = ((self._held.get(key), heard) for key, heard in sorted(unread.items()))
-            return [(held.token, heard) for held, heard in found if held and held.token]
+            busy = []
+            for key, heard in sorted(unread.items()):
+                held = self._held.get(key)
+                if held and held.token:
+                    busy.append((held.token, heard))
+            return busy
 
     def get(self, key: ProjectUser) -> HeldClaim | None:
         """The claim of a key; None if this worker has none."""
@@ -396,12 +401,12 @@ class Claiming:
     def __init__(
         self,
         deps: WorkerDeps,
-        has_free_slot: Callable[[], bool],
+        free_slots: Callable[[], int],
         on_started: Callable[[StartedJob, float], None],
         on_own: Callable[[Claim], bool],
     ) -> None:
         self._deps = deps
-        self._has_free_slot, self._on_started, self._on_own = has_free_slot, on_started, on_own
+        self._free_slots, self._on_started, self._on_own = free_slots, on_started, on_own
         self._watch = LeaseObserver(deps.clock, deps.pool.liveness, deps.settings.lease)
         self._foreign: set[ProjectUser] = set()
         self._offered_at: dict[ProjectUser, float] = {}
@@ -409,9 +414,9 @@ class Claiming:
     def serve_waiting_keys(self) -> None:
         """Claim waiting keys while there is a free slot."""
         for key in sorted(self._foreign):
-            if self._has_free_slot():
+            if self._free_slots() > 0:
                 self._recheck(key)
-        while self._has_free_slot():
+        while self._free_slots() > 0:
             offers, are_all = self._offers()
             if not any(self._claim(offer.key, None) for offer in offers) and (are_all or not self._take_any()):
                 return  # other workers won all the races
@@ -446,8 +451,9 @@ class Claiming:
     def _offers(self) -> tuple[Sequence[ClaimRequest], bool]:
         """Keys to claim, the longest waiting first, and whether these are all that wait."""
         offers = self._deps.pool.hints.receive(self._deps.clock.now(), self._foreign, _HINTS_AT_ONCE)
-        offered = {offer.key for offer in offers}
-        self._offered_at = {key: at for key, at in self._offered_at.items() if key in offered}
+        if self._offered_at:
+            offered = {offer.key for offer in offers}
+            self._offered_at = {key: at for key, at in self._offered_at.items() if key in offered}
         return [offer for offer in offers if not self._reserved_for_other(offer)], len(offers) < _HINTS_AT_ONCE
 
     def _reserved_for_other(self, offer: ClaimRequest) -> bool:

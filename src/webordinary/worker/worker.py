@@ -134,7 +134,7 @@ class Worker:
         self._claim_set = ClaimSet()
         self._renewer = LeaseRenewer(deps, self._claim_set)
         self._limits = CancellationPolicy(deps, self._claim_set)
-        self._claiming = Claiming(deps, self._has_free_slot, self._begin_claimed, self._notify_own)
+        self._claiming = Claiming(deps, self._free_slots, self._begin_claimed, self._notify_own)
         self._stopping, self._ended = deps.threads.stop_event(), deps.threads.stop_event()
         self._draining = False
         self._breaker = CircuitBreaker(deps.rng)
@@ -222,15 +222,13 @@ class Worker:
     def seconds_to_wait(self) -> float:
         """Seconds until the next work is due, unless a message comes."""
         moments = [self._reconcile_at, *self._retry_at.values()]
-        moments += [held.used_at + self._deps.settings.idle_release for held in self._claim_set.idle()[:1]]
+        if idle := self._claim_set.idle():
+            moments.append(idle[0].used_at + self._deps.settings.idle_release)
         if limit := self._limits.next_check_at():
             moments.append(limit)
-        if self._has_free_slot() and (look := self._claiming.next_check_at()):
+        if self._free_slots() > 0 and (look := self._claiming.next_check_at()):
             moments.append(look)
         return max(0.0, min(moments) - self._deps.clock.monotonic())
-
-    def _has_free_slot(self) -> bool:
-        return self._free_slots() > 0
 
     def _free_slots(self) -> int:
         return 0 if self._draining else self._deps.settings.slots - len(self._claim_set.running())
@@ -238,12 +236,12 @@ class Worker:
     def _serve_held_keys(self) -> None:
         """Start the next job of idle keys with news, or whose retry is due."""
         now = self._deps.clock.monotonic()
-        due = [key for key, at in self._retry_at.items() if at <= now]
-        for key in due:
-            del self._retry_at[key]
-        self._claim_set.notify(due)
+        for key, at in list(self._retry_at.items()):
+            if at <= now:
+                del self._retry_at[key]
+                self._claim_set.notify([key])
         for held in self._claim_set.idle_notified():
-            if self._has_free_slot():
+            if self._free_slots() > 0:
                 self._serve_next(held)
             else:
                 self._claim_set.notify([held.claim.key])

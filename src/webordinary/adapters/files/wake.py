@@ -212,10 +212,11 @@ class WorkerWakeups:
         """Returns all messages, also those not asked for. Every call is a heartbeat of the worker's loop."""
         self._beat()
         heard, readable = self._listener.wait(seconds, self._deaths.descriptors)
-        died = self._deaths.died(readable)
-        if died or "peer" in heard:
+        if readable:
+            heard += [f"died {worker}" for worker in self._deaths.died(readable)]
+        if readable or "peer" in heard:
             self._deaths.refresh()
-        return [*heard, *(f"died {worker}" for worker in died)]
+        return heard
 
     def poke(self) -> None:
         self._listener.poke()

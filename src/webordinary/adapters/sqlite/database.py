@@ -41,26 +41,21 @@ class CommitHook(Protocol):
 class CommitGroup:
     """A transaction with the changes of one or more threads. They return when it is on disk, or fail together."""
 
-    __slots__ = ("_under_way", "conn", "ended", "error", "members")
+    __slots__ = ("conn", "ended", "error", "members", "under_way")
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self.conn = conn
         self.members = 0
         self.ended = False
         self.error: BaseException | None = None
-        self._under_way = threading.Lock()
-        self._under_way.acquire()
-
-    def end(self, error: BaseException | None) -> None:
-        """Wake the waiting threads: the transaction is committed or failed."""
-        self.error, self.ended = error, True
-        self._under_way.release()
+        self.under_way = threading.Lock()
+        self.under_way.acquire()
 
     def wait(self, seconds: float) -> bool:
         """True as soon as it has ended; False when the time is over first."""
-        ended = self._under_way.acquire(timeout=seconds)
+        ended = self.under_way.acquire(timeout=seconds)
         if ended:
-            self._under_way.release()  # for the next who waits
+            self.under_way.release()  # for the next who waits
         return ended
 
 
@@ -163,8 +158,10 @@ class Writer:
             self.commit_hook.committed()
 
     def _end(self, group: CommitGroup, error: BaseException | None) -> None:
+        """Wake the waiting threads: the transaction is committed or failed."""
         self._group = None
-        group.end(error)
+        group.error, group.ended = error, True
+        group.under_way.release()
 
     def _wait_for(self, group: CommitGroup) -> None:
         while not group.wait(_ABANDONED_SECONDS):
@@ -227,7 +224,10 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """Read the last committed state."""
         try:
-            conn = self._reader()
+            try:
+                conn = self._readers.pop()
+            except IndexError:  # all are in use
+                conn = self._open()
             try:
                 yield conn
             finally:
@@ -292,12 +292,6 @@ class Database:
         self._writer.close()
         while self._readers:
             self._readers.pop().close()
-
-    def _reader(self) -> sqlite3.Connection:
-        try:
-            return self._readers.pop()
-        except IndexError:
-            return self._open()
 
     def _open_writer(self) -> sqlite3.Connection:
         conn = self._open()

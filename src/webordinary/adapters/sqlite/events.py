@@ -74,13 +74,15 @@ class SqliteEvents:
         self._waiting.append(row)
         if not self._some.is_set():
             with suppress(RuntimeError):  # no thread can be had now; others' transactions take it along
-                self._start_flusher()
+                if self._flusher is None:
+                    self._start_flusher()
                 self._some.set()
 
     def before_commit(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
         if self._waiting and (self._closing.is_set() or self._waited_seconds() >= RIDE_AFTER_SECONDS):
-            self._in_commit = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+            while self._waiting and len(self._in_commit) < MAX_BATCH:
+                self._in_commit.append(self._waiting.popleft())
             conn.executemany(APPEND, self._in_commit)
             self._last_seq = conn.execute("SELECT last_insert_rowid()").fetchone()[0]
 
