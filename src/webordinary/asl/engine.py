@@ -159,15 +159,14 @@ class Engine:
                 self._runs.keep(name, run)
                 return
             execution = run.finished()
-        self._announce(execution)
+        if execution.status is not Status.SUCCEEDED:
+            self._announce(execution)
 
     def _step(self, run: Run) -> RunStep:
         return RunStep(self.store, run, self.handlers, self.clock, self.repeatable, self.calls_again)
 
     def _announce(self, execution: Execution) -> None:
         """Tell of a bad end, at least once: the execution stays due until the telling returned."""
-        if execution.status is Status.SUCCEEDED:
-            return
         if self.on_finished is not None:
             self.on_finished(execution)
         self.store.acknowledge(execution.name)

@@ -132,9 +132,6 @@ class Run:
             return
         frame = self.frames[event.scope]
         fold(self, frame, event)
-        self._requeue(frame)
-
-    def _requeue(self, frame: Frame) -> None:
         self.queue.pop(frame.scope, None)
         if frame.phase in ACTIONABLE and frame.scope in self.frames:
             self.queue[frame.scope] = None

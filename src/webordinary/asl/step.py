@@ -37,9 +37,8 @@ class Journal:
         self.answered: set[str] = set()
         """The tokens that had an answer when the events to come were decided."""
 
-    def write(self, frame: Frame, event: str, at: float, data: dict[str, Any]) -> None:
+    def write(self, happened: HistoryEvent) -> None:
         """Make something happen: in memory now, on disk with the next commit."""
-        happened = HistoryEvent(event, frame.scope, at, data)
         self.pending.append(happened)
         self._run.apply(happened)
 
@@ -47,14 +46,9 @@ class Journal:
         """Store all that is pending, in one append."""
         if look_at is PAST and not self.pending:
             return  # left in the middle, and stored so
-        tokens = set(self._run.tokens)
-        self._store.append(self._run.execution.name, self._change(tokens, look_at))
-        self.pending, self._stored_tokens = [], tokens
-
-    def _change(self, tokens: set[str], look_at: datetime | None) -> Append:
-        run, closed = self._run, self._stored_tokens - tokens
-        ended = run.status is not Status.RUNNING
-        return Append(
+        run, tokens = self._run, set(self._run.tokens)
+        closed, ended = self._stored_tokens - tokens, run.status is not Status.RUNNING
+        change = Append(
             expected_seq=run.seq - len(self.pending),
             events=tuple(self.pending),
             look_at=look_at,
@@ -67,6 +61,8 @@ class Journal:
             cause=run.cause,
             finished_at=datetime.fromtimestamp(run.changed_at, UTC) if ended else None,
         )
+        self._store.append(run.execution.name, change)
+        self.pending, self._stored_tokens = [], tokens
 
 
 _ARN = "arn:aws:states:local:000000000000"  # the embedded engine has no account; the shape is what matters
@@ -154,7 +150,7 @@ class RunStep:
         """Make something happen: in memory now, on disk with the next commit."""
         if self.run.number >= HISTORY_LIMIT - 1:
             raise HistoryFull
-        self._record(frame, event, data)
+        self._journal.write(HistoryEvent(event, frame.scope, self.at, data))
 
     def complete(
         self,
@@ -189,7 +185,7 @@ class RunStep:
             self._record(frame, "ExecutionFailed", _error(failure))
         else:
             parent = frame.parent
-            self._guarded(parent, lambda: state_of(parent).child_failed(self, parent, frame, failure))
+            self._guarded(parent, state_of(parent).child_failed, self, parent, frame, failure)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -226,7 +222,7 @@ class RunStep:
         if frame.phase is Phase.NEW:
             self._enter(frame, frame.machine.start_at)
         elif frame.phase is Phase.ENTERED:
-            self._guarded(frame, lambda: state_of(frame).begin(self, frame))
+            self._guarded(frame, state_of(frame).begin, self, frame)
         else:
             task = state_of(frame)
             assert isinstance(task, Task), f"{frame.state} is calling"
@@ -238,7 +234,7 @@ class RunStep:
             self._journal.commit(PAST)  # on disk first: then act
         self._result_pending = not repeatable
         try:
-            self._guarded(frame, lambda: task.call(self, frame))
+            self._guarded(frame, task.call, self, frame)
         except NotReady:
             self._journal.commit(PAST)  # the handlers before this one are not called again
             raise
@@ -250,7 +246,7 @@ class RunStep:
             return False
         frame, state = due[1], state_of(due[1])
         begin_again = frame.phase is Phase.RETRYING
-        self._guarded(frame, lambda: (state.begin if begin_again else state.wake)(self, frame))
+        self._guarded(frame, state.begin if begin_again else state.wake, self, frame)
         return True
 
     def _take(self, answers: dict[str, TaskAnswer]) -> None:
@@ -263,7 +259,7 @@ class RunStep:
                 continue  # an earlier answer ended this frame
             task = state_of(frame)
             assert isinstance(task, Task), f"{frame.state} has a token"
-            self._guarded(frame, partial(task.answered, self, frame, answers[token]))
+            self._guarded(frame, task.answered, self, frame, answers[token])
 
     def _rest(self) -> datetime | None:
         if self.run.status is not Status.RUNNING:
@@ -275,9 +271,9 @@ class RunStep:
 
     # -- transitions ------------------------------------------------------------------------------
 
-    def _guarded(self, frame: Frame, action: Callable[[], object]) -> None:
+    def _guarded(self, frame: Frame, action: Callable[..., object], *arguments: object) -> None:
         try:
-            action()
+            action(*arguments)
         except Failure as failure:
             self.fail(frame, failure)
 
@@ -296,7 +292,7 @@ class RunStep:
             self._record(frame, "ExecutionSucceeded", {})
         else:
             parent = frame.parent
-            self._guarded(parent, lambda: state_of(parent).child_ended(self, parent, frame))
+            self._guarded(parent, state_of(parent).child_ended, self, parent, frame)
 
     def _retry(self, state: State, frame: Frame, failure: Failure) -> bool:
         for number, retrier in enumerate(state.retriers):
@@ -320,7 +316,7 @@ class RunStep:
         return False
 
     def _record(self, frame: Frame, event: str, data: dict[str, Any]) -> None:
-        self._journal.write(frame, event, self.at, data)
+        self._journal.write(HistoryEvent(event, frame.scope, self.at, data))
 
 
 def state_of(frame: Frame) -> State:

@@ -392,7 +392,9 @@ class _Session(SMTP):
         except BaseException:
             self._pool.remove(data)
             raise
-        answer = await asyncio.shield(self._store(data))
+        # In a task of its own: the bytes stay counted until it ends, even if the client hangs up before.
+        self._storing = self.loop.create_task(self._stored(data))
+        answer = await asyncio.shield(self._storing)
         self.envelope = self._create_envelope()
         self.progress_at = time.monotonic()
         await self.push(answer)
@@ -409,11 +411,6 @@ class _Session(SMTP):
             self._pool.provision()
             if rest:
                 self._reader.feed_data(rest)
-
-    def _store(self, data: MailData) -> asyncio.Task[str]:
-        """Store in a task of its own: the bytes stay counted until then, even if the client hangs up before."""
-        self._storing = self.loop.create_task(self._stored(data))
-        return self._storing
 
     async def _stored(self, data: MailData) -> str:
         envelope, session, handler = self.envelope, self.session, self.event_handler

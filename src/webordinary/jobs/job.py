@@ -57,7 +57,8 @@ class Instructions:
             return self._with_change_meant(told, job.email_id, mail)
         if answer_in(mail.text) is ConfirmationAnswer.YES:
             told = replace(told, undone_since=self._undone_since_question(job))
-        return self._with_wish(told, mail, self._mails_asked_about(job, mail))
+        asked = self._mails_asked_about(job, mail) if mail.in_reply_to or mail.references else []
+        return self._with_wish(told, mail, asked) if asked else told
 
     def _with_wish(self, told: Instruction, mail: ParsedMail, asked: Sequence[tuple[str, ParsedMail]]) -> Instruction:
         """With the wish and the files of the mails that it answers a question about."""
@@ -81,8 +82,9 @@ class Instructions:
         return False
 
     def _files_of(self, email_id: str, mail: ParsedMail) -> tuple[Attachment, ...]:
-        lines = self.manifest.of(email_id) if mail.attachment_count else ()
-        return tuple(line for line in lines if isinstance(line, Attachment))
+        if not mail.attachment_count:
+            return ()
+        return tuple(line for line in self.manifest.of(email_id) if isinstance(line, Attachment))
 
     def _with_change_meant(self, told: Instruction, email_id: str, mail: ParsedMail) -> Instruction:
         """With what an `undo` or a `publish` names in its text, and the job whose answer it replies to.
@@ -293,12 +295,14 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
     """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
         return done
+    if then not in (Command.PUBLISH, Command.UNDO):
+        return done
     if then == Command.UNDO and run.instruction.undone_since:
         return report.of_undone_already()
     said = f"{run.request} {run.instruction.wish}"  # a “yes” may answer a question about it
     if answer_in(run.request) is not ConfirmationAnswer.YES:  # one to another reply of a thread about it does not
         said = f"{run.instruction.subject} {said}"
-    if then not in (Command.PUBLISH, Command.UNDO) or not mentions(Command(then), said):
+    if not mentions(Command(then), said):
         return done
     if run.job.cancel_requested:  # what is public already is completed; a stopped mail begins no publication
         public = find_published(run, check_out(run)) if then == Command.PUBLISH else None

@@ -71,7 +71,7 @@ class ProcessParser:
             raise _unreadable(f"its parser answered nonsense, {problem!r}") from problem
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
-        with self._large.at_once() as process:  # a small file can be a photo of many pixels
+        with self._large.borrowed(wait=False) as process:  # a small file can be a photo of many pixels
             for said, data in process.ask("files", raw):
                 if "end" in said:
                     return
@@ -91,11 +91,9 @@ class ProcessParser:
         """End the processes; the parser may not be used any more."""
         self._end()
 
-    @contextmanager
-    def _process(self, raw: bytes) -> Iterator[_Process]:
+    def _process(self, raw: bytes) -> AbstractContextManager[_Process]:
         small = self._limits.small_processes and len(raw) <= self._limits.small_bytes
-        with self._small.waited_for() if small else self._large.at_once() as process:
-            yield process
+        return self._small.borrowed(wait=True) if small else self._large.borrowed(wait=False)
 
 
 class ProcessVerifier:
@@ -107,7 +105,7 @@ class ProcessVerifier:
 
     def verified(self, raw: bytes, keys: Mapping[int, bytes]) -> frozenset[int]:
         records = {str(place): record.decode("latin-1") for place, record in keys.items()}
-        with suppress(Unparseable), self._pool.waited_for() as process:
+        with suppress(Unparseable), self._pool.borrowed(wait=True) as process:
             said, _ = next(process.ask("dkim", raw, keys=records))
             return frozenset(place for place in said["verified"] if place in keys)
         return frozenset()
@@ -143,22 +141,13 @@ class _ProcessPool:
             process.end()
 
     @contextmanager
-    def at_once(self) -> Iterator[_Process]:
-        """Raises ParserBusy where all are busy: waiting would keep a thread of the workflow engine."""
-        if not self._free.acquire(blocking=False):
+    def borrowed(self, *, wait: bool) -> Iterator[_Process]:
+        """Back among the idle ones only when it has answered to the end.
+
+        Without `wait` raises ParserBusy where all are busy: waiting would keep a thread of the workflow engine.
+        """
+        if not self._free.acquire(blocking=wait):
             raise ParserBusy("other large mails are being read: this one is tried again in a moment")
-        with self._borrowed() as process:
-            yield process
-
-    @contextmanager
-    def waited_for(self) -> Iterator[_Process]:
-        self._free.acquire()
-        with self._borrowed() as process:
-            yield process
-
-    @contextmanager
-    def _borrowed(self) -> Iterator[_Process]:
-        """Back among the idle ones only when it has answered to the end."""
         try:
             process = self._take()
             try:
@@ -213,9 +202,10 @@ class _Watchdog:
     def _kill_late(self) -> float | None:
         """Seconds until the next deadline."""
         now = time.monotonic()
-        for child in [child for child, deadline in self._deadlines.items() if deadline <= now]:
-            child.kill()
-            del self._deadlines[child]
+        for child, deadline in list(self._deadlines.items()):
+            if deadline <= now:
+                child.kill()
+                del self._deadlines[child]
         return min(self._deadlines.values(), default=now) - now if self._deadlines else None
 
 

@@ -97,11 +97,13 @@ class SqliteRawMails:
         self._db, self._data, self._write = db, data, write
 
     def store(self, email: Email) -> bool:
-        if self._has(email.email_id):
-            return False
+        with self._db.read() as conn:
+            if conn.execute(HAS, (email.email_id,)).fetchone():
+                return False
         name = f"mail/{email.email_id[:2]}/{email.email_id}{WITH_ENVELOPE}"
         path = self._data / name
-        self._write(path, _first_line(email.envelope) + email.raw)
+        first_line = f"{ENVELOPE_HEADER}{envelope_to_json(email.envelope)}\r\n"
+        self._write(path, first_line.encode() + email.raw)
         try:
             return self._insert(email, name, path)
         except BaseException:
@@ -138,10 +140,6 @@ class SqliteRawMails:
         with suppress(WebOrdinaryError, OSError), self._db.write() as conn:
             if conn.execute(HAS, (email_id,)).fetchone() is None:
                 path.unlink(missing_ok=True)
-
-    def _has(self, email_id: str) -> bool:
-        with self._db.read() as conn:
-            return conn.execute(HAS, (email_id,)).fetchone() is not None
 
     def unadmitted_bytes(self) -> int:
         """What the mails take that were never admitted, or not yet."""
@@ -216,10 +214,6 @@ class SqliteRawMails:
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         with self._db.read() as conn:
             return tuple(row["email_id"] for row in conn.execute(WITHOUT_WORKFLOW, (limit,)))
-
-
-def _first_line(envelope: Envelope) -> bytes:
-    return f"{ENVELOPE_HEADER}{envelope_to_json(envelope)}\r\n".encode()
 
 
 def _read_first_line(file: BinaryIO) -> Envelope:
@@ -365,9 +359,10 @@ class SqliteThreads:
 
     def find(self, message_ids: Sequence[str]) -> Thread | None:
         with self._db.read() as conn:
-            rows = (conn.execute(FIND, (message_id,)).fetchone() for message_id in message_ids)
-            row = next((row for row in rows if row is not None), None)
-        return _thread(row) if row else None
+            for message_id in message_ids:
+                if row := conn.execute(FIND, (message_id,)).fetchone():
+                    return _thread(row)
+        return None
 
     def get(self, thread_id: str) -> Thread | None:
         with self._db.read() as conn:
@@ -396,9 +391,10 @@ class SqliteThreads:
 
     def mail_of(self, message_ids: Sequence[str]) -> str:
         with self._db.read() as conn:
-            rows = (conn.execute(MAIL_OF, (message_id,)).fetchone() for message_id in message_ids)
-            row = next((row for row in rows if row is not None), None)
-        return str(row["email_id"]) if row else ""
+            for message_id in message_ids:
+                if row := conn.execute(MAIL_OF, (message_id,)).fetchone():
+                    return str(row["email_id"])
+        return ""
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         with self._db.write() as conn:
@@ -449,7 +445,7 @@ class SqliteDirectory:
     def project(self, project_id: str) -> Project | None:
         with self._db.read() as conn:
             row = conn.execute(PROJECT, (project_id,)).fetchone()
-        return _project(row) if row else None
+        return _project_of(row["settings"]) if row else None
 
     def projects(self) -> tuple[Project, ...]:
         with self._db.read() as conn:
@@ -508,10 +504,6 @@ def _sender(row: sqlite3.Row) -> Sender:
 
 def _settings(project: Project) -> str:
     return json.dumps(asdict(project), ensure_ascii=False)
-
-
-def _project(row: sqlite3.Row) -> Project:
-    return _project_of(row["settings"])
 
 
 @lru_cache(maxsize=1024)
