@@ -339,7 +339,7 @@ MUTANTS = {
         _set("claims", lambda claims, _: ForgottenStarts(claims)), "hasty", worker=_saving_previews
     ),
     "looking what a stopped job has published": Mutant(
-        _set("jobs", lambda jobs, durable: SettledUnseen(jobs, durable.state)), "hasty"
+        _set("jobs", lambda jobs, durable: SettledUnseen(jobs, durable.state)), "hasty", "end_and_take_next"
     ),
     "making way for a key that waits": Mutant(
         _set("claims", lambda claims, durable: NeverMakesWay(claims, durable.state)), "busy"

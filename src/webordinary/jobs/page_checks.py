@@ -196,7 +196,9 @@ def _add_hosts(page: PageContents, tag: str, given: Mapping[str, str]) -> None:
     relations = given.get("rel", "").lower().split()
     if tag in _LOADED_BY_HREF or (tag == "link" and not _LOADED_RELATIONS.isdisjoint(relations)):
         addresses.append(given.get("href", ""))
-    addresses += (part for name in ("srcset", "imagesrcset") for part in given.get(name, "").split(","))
+    for name in ("srcset", "imagesrcset"):
+        if several := given.get(name):
+            addresses += several.split(",")
     page.hosts.update(filter(None, map(_host_of, addresses)))
     if tag in _DATA_RUNS or (tag == "link" and not _SHEETS.isdisjoint(relations)):
         held = [one for one in addresses if _plain(one).lower().startswith("data:")]

@@ -55,8 +55,12 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def manifest_record(manifest: Manifest) -> dict[str, object]:
-    """The manifest as a JSON value."""
-    return {"version": _VERSION, "files": {path: _kept(manifest[path]) for path in sorted(manifest)}}
+    """The manifest as a JSON value.
+
+    A mark goes without the flag where it is not set: during a deployment workers read it that do not know it yet.
+    """
+    files = {path: mark if mark.foreign else mark[:-1] for path, mark in sorted(manifest.items())}
+    return {"version": _VERSION, "files": files}
 
 
 def read_manifest(text: str | bytes) -> dict[str, Mark]:
@@ -93,16 +97,8 @@ def keep_manifest(folder: Path, manifest: Manifest) -> None:
 
 def changed_paths(before: Manifest, after: Manifest) -> tuple[str, ...]:
     """Files that are new or other than before, in order."""
-    return tuple(sorted(path for path, mark in after.items() if _digest(before.get(path)) != mark.digest))
-
-
-def _kept(mark: Mark) -> tuple[object, ...]:
-    """Without the flag where it is not set: during a deployment workers read it that do not know the flag yet."""
-    return mark if mark.foreign else mark[:-1]
-
-
-def _digest(mark: Mark | None) -> str:
-    return mark.digest if mark else ""
+    changed = (path for path, mark in after.items() if path not in before or before[path].digest != mark.digest)
+    return tuple(sorted(changed))
 
 
 _PAGES = (".html", ".htm", ".xhtml")

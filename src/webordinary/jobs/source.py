@@ -172,7 +172,7 @@ class ChangeMessage:
             _quoted(f"{self.wish}\n\n{self.instruction}" if self.wish else self.instruction),
             self._trailers(),
         ]
-        return "\n\n".join(p for p in paragraphs if p) + "\n"
+        return "\n\n".join(filter(None, paragraphs)) + "\n"
 
     @property
     def author(self) -> tuple[str, str]:
@@ -270,7 +270,7 @@ def _quoted(text: str) -> str:
 
 def _lines(text: str, limit: int) -> list[str]:
     printable = "".join(c for c in text[:limit] if c == "\n" or c.isprintable())
-    return [line.rstrip() for line in printable.strip().split("\n")]
+    return list(map(str.rstrip, printable.strip().split("\n")))
 
 
 def _one_line(text: str) -> str:

@@ -122,7 +122,7 @@ def _line_of_form_1(text: str, user_id: str) -> ChangeLine:
 
 
 def _tuples(stored: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(one) for one in stored)
+    return tuple(map(tuple, stored))
 
 
 def _line(stored: Iterable[Any] | None) -> ChangeLine | None:

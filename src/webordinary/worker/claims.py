@@ -423,6 +423,8 @@ class Claiming:
 
     def next_check_at(self) -> float | None:
         """When, on the monotonic clock, a key of another worker should be checked again."""
+        if not (self._offered_at or self._foreign):
+            return None
         warm = [at + WARM_PREFERENCE_SECONDS for at in self._offered_at.values()]
         watched = [at for key in self._foreign if (at := self._watch.over_at(key)) is not None]
         return min([*warm, *watched], default=None)
@@ -440,6 +442,8 @@ class Claiming:
 
         A slot takes only keys that are free in the store; only the worker's loop takes over a claim.
         """
+        if not self._foreign:
+            return False
         now = self._deps.clock.monotonic()
         ends = [self._watch.over_at(key) for key in list(self._foreign)]
         return any(at is not None and at <= now for at in ends)

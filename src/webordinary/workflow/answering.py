@@ -440,7 +440,9 @@ class Answering:
         return [job for job in all_open(self.pool.jobs, key) if job.thread_id == thread_id]
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
-        lines = self.mail_deps.manifest.of(email_id) if mail.attachment_count else ()
+        if not mail.attachment_count:
+            return mail.refused_attachments
+        lines = self.mail_deps.manifest.of(email_id)
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
 
 

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -63,7 +64,7 @@ class OutputSync:
                 return
             self._make_room(path)
             file.seek(0)
-            with open(f"{self._into}/{path}", "xb", opener=_create) as copy:
+            with open(f"{self._into}/{path}", "xb", opener=partial(os.open, mode=_MODE)) as copy:
                 shutil.copyfileobj(file, copy, _CHUNK)
         self.manifest[path] = mark
 
@@ -123,10 +124,6 @@ def _mark_of(path: str, file: IO[bytes]) -> Mark:
     return Mark(digest.hexdigest(), size, foreign=foreign)
 
 
-def _create(path: str, flags: int) -> int:
-    return os.open(path, flags, _MODE)
-
-
 def _opened(origin: str) -> IO[bytes]:
     try:
         descriptor = os.open(origin, _READ)
@@ -174,5 +171,9 @@ class PlainFiles:
 
 def _sources(tree: SourceTree, prefix: str) -> dict[str, str]:
     """What is published, by its path in the site, with its name in the source."""
-    paths = {name.removeprefix(prefix): name for name in sorted(tree.files) if name.startswith(prefix)}
-    return {path: name for path, name in paths.items() if not is_hidden(path)}
+    sources = {}
+    for name in sorted(tree.files):
+        path = name.removeprefix(prefix)
+        if name.startswith(prefix) and not is_hidden(path):
+            sources[path] = name
+    return sources

@@ -55,7 +55,9 @@ class FolderReleases:
         if not release.path.exists():
             shutil.rmtree(staged / SPARE, ignore_errors=True)
             _sync_tree(staged, began)
-            _date(staged)
+            now = time.time_ns()
+            # Its time tells the order of releases, also in a restored backup; some kernels' own is coarse.
+            os.utime(staged, ns=(now, now))
             make_folder(release.path.parent)
             try:
                 staged.rename(release.path)
@@ -86,7 +88,8 @@ class FolderReleases:
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         before = self.current(release.project_id, release.stage)
         place = self._place(release.project_id, release.stage)
-        _point(place, release.name, fence)
+        make_folder(place / "pointers")
+        _link(Path("..") / "releases" / release.name, place / "pointers" / f"{fence:020d}")
         self._turn(place)
         self._prune(release.project_id, release.stage)
         after = self.current(release.project_id, release.stage)
@@ -157,12 +160,6 @@ class FolderReleases:
         return Release(project_id, stage, name, self._place(project_id, stage) / "releases" / name)
 
 
-def _point(place: Path, name: str, fence: int) -> None:
-    pointers = place / "pointers"
-    make_folder(pointers)
-    _link(Path("..") / "releases" / name, pointers / f"{fence:020d}")
-
-
 def _highest(place: Path) -> str:
     """The release that the highest fence names; empty when there is none."""
     try:
@@ -184,12 +181,6 @@ def _shown_since(place: Path) -> float:
         return (place / "current").lstat().st_mtime
     except FileNotFoundError:  # nothing was shown yet
         return 0.0
-
-
-def _date(release: Path) -> None:
-    """Its folder's time tells the order of releases, also in a restored backup; some kernels' own is coarse."""
-    now = time.time_ns()
-    os.utime(release, ns=(now, now))
 
 
 def _outlive(release: Path, spare: Path) -> None:

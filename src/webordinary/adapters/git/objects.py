@@ -235,8 +235,9 @@ def past_changes(git: Git, head: str, thread_id: str, folder: str) -> tuple[Past
 
 def files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The files that each of these commits changed, asked for at once."""
-    asked = "".join(f"{commit}\n" for commit in commits).encode()
-    listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
+    asked = "\n".join(commits)
+    options = ("--stdin", "--name-only", "-r", "-z", "--root", "--no-renames")
+    listing = git("diff-tree", *options, stdin=f"{asked}\n".encode())
     files: dict[str, list[str]] = {}
     known, current = set(commits), ""
     for name in listing.split("\0"):

@@ -53,26 +53,24 @@ class GitLines:
         self._forks: dict[tuple[str, str], str] = {}
 
     def between(self, excluded: str, commit: str) -> Notes:
-        return self._once(excluded, commit, "")
+        return self._notes(excluded, commit, "")
 
     def on_main(self, excluded: str, commit: str) -> Notes:
-        return self._once(excluded, commit, self._folder)
-
-    def _once(self, excluded: str, commit: str, folder: str) -> Notes:
-        wanted = excluded, commit, folder
-        if wanted not in self._read:
-            self._read[wanted] = self._notes(*wanted)
-        return self._read[wanted]
+        return self._notes(excluded, commit, self._folder)
 
     def _notes(self, excluded: str, commit: str, folder: str) -> Notes:
         if excluded == commit:
             return ()
-        try:
-            return objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS, folder=folder)
-        except GitFailed:
-            if self._git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code == 0:
-                raise
-            return ()  # a rollback named a commit that a person has rewritten since
+        wanted = excluded, commit, folder
+        if wanted not in self._read:
+            try:
+                found: Notes = objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS, folder=folder)
+            except GitFailed:
+                if self._git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code == 0:
+                    raise
+                found = ()  # a rollback named a commit that a person has rewritten since
+            self._read[wanted] = found
+        return self._read[wanted]
 
     def fork_point(self, main: str, commit: str) -> str:
         if (main, commit) not in self._forks:
@@ -214,7 +212,7 @@ class GitRepository:
             self._stand_at(copy, work, main)
             return Merged(main, done, objects.tree(copy.git), on_main=True)
         assert workspace.made is not None, "publish needs a change"
-        if not self._contains(copy, main):
+        if copy.based_on != main and not self._is_ancestor(copy, main, "HEAD"):
             if not self._rebased(copy, main):
                 files = objects.conflicted_files(copy.git)
                 copy.git.attempt("rebase", "--abort")
@@ -328,9 +326,6 @@ class GitRepository:
 
     def _is_ancestor(self, copy: Checkout, commit: str, of: str) -> bool:
         return copy.git.attempt("merge-base", "--is-ancestor", commit, of).code == 0
-
-    def _contains(self, copy: Checkout, main: str) -> bool:
-        return copy.based_on == main or self._is_ancestor(copy, main, "HEAD")
 
     def _rebased(self, copy: Checkout, main: str) -> bool:
         self._check(copy, main)

@@ -140,18 +140,15 @@ class Checkout:
         """Learn the origin's main and live, the thread's branch and all fence marks; what they name is here then."""
         names = (self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence")
         here = set(self.refs.values())
-        if not self._look(names) or not self._has({self.refs[ref] for ref in names if ref in self.refs} - here):
+        origin = local_origin(self.project.repo)
+        # Read where they are, if that is on this machine: a fetch takes five times as long.
+        is_read = origin is not None and self._learn(Git(origin, self.git.worker), names)
+        if not is_read or not self._has({self.refs[ref] for ref in names if ref in self.refs} - here):
             self._fetch(branch)
             self._learn(self.git, [self._seen(ref) for ref in names])
         if self.main_ref not in self.refs:
-            git_dir = local_origin(self.project.repo) or self.git.git_dir
-            raise without_commit(self.project, git_dir, self.main)
+            raise without_commit(self.project, origin or self.git.git_dir, self.main)
         self.read_at = time.monotonic()
-
-    def _look(self, names: Sequence[str]) -> bool:
-        """Read the refs of an origin on this machine where they are: a fetch takes five times as long."""
-        origin = local_origin(self.project.repo)
-        return origin is not None and self._learn(Git(origin, self.git.worker), names)
 
     def _learn(self, git: Git, names: Sequence[str]) -> bool:
         listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *names)
@@ -169,8 +166,8 @@ class Checkout:
     def _has(self, commits: set[str]) -> bool:
         if not commits:
             return True
-        asked = "".join(f"{oid}\n" for oid in commits)
-        return " missing" not in self.git("cat-file", "--batch-check", stdin=asked.encode())
+        asked = "\n".join(commits)
+        return " missing" not in self.git("cat-file", "--batch-check", stdin=f"{asked}\n".encode())
 
     def _fetch(self, branch: str) -> None:
         args = (
@@ -197,7 +194,8 @@ class Checkout:
         moving = {ref: oid for ref, oid in moves.items() if self.refs.get(ref) != oid}
         for _ in range(PUSH_TRIES):
             marks = {fence.ref: fence.moved(self.marks.get(fence.ref, FenceMark())) for fence in fences}
-            updates = {**moving, **self._written(marks)}
+            blobs = {ref: write_blob(self.git.git_dir, mark.text().encode()) for ref, mark in marks.items()}
+            updates = {**moving, **blobs}
             finished = self._push(updates)
             if finished.code != 0:
                 before = self.refs
@@ -211,9 +209,6 @@ class Checkout:
             self.marks |= marks
             return True
         raise Transient(f"{self.project.repo}: its fence moved {PUSH_TRIES} times during one push; try again")
-
-    def _written(self, marks: Mapping[str, FenceMark]) -> dict[str, str]:
-        return {ref: write_blob(self.git.git_dir, mark.text().encode()) for ref, mark in marks.items()}
 
     def _push(self, updates: Mapping[str, str]) -> Finished:
         leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in updates]
@@ -288,7 +283,10 @@ class WorkspaceCache:
         self._sweep()
         if not self.bytes:
             return []
-        oldest_first = sorted(self._all(), key=lambda key: _used_at(self.folder(key)))
+        present = self._all()
+        if present == [keeping]:
+            return []
+        oldest_first = sorted(present, key=lambda key: _used_at(self.folder(key)))
         total = sum(self._size(self.folder(key)) for key in oldest_first)
         removed = []
         for key in oldest_first:

@@ -467,7 +467,7 @@ class SqliteDirectory:
     def change_project(self, before: Project, after: Project) -> bool:
         with self._db.write() as conn:
             row = conn.execute(PROJECT, (before.project_id,)).fetchone()
-            if row is None or _project(row) != before:
+            if row is None or _project_of(row["settings"]) != before:
                 return False
             return conn.execute(CHANGE_PROJECT, (_settings(after), before.project_id)).rowcount > 0
 

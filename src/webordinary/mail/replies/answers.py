@@ -104,7 +104,8 @@ def _succeeded(
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.preview:
         blocks.append(Link("See your public site with this conversation's changes alone", result.preview))
-    if changed := _changed(result):
+    pages = dict.fromkeys(title or file for file, title in result.changed_pages)
+    if changed := tuple(pages) or result.changed_files:  # files only where a change has no page
         blocks.append(Listing("What changed", _bounded(changed)))
     blocks += _not_touched(result)
     if result.published:
@@ -158,11 +159,6 @@ def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
     who = Paragraph(f"{mail.sender_name or mail.sender} asked for this change, and your word makes it public.")
     what, *more = (replace(one, title="What was asked") if isinstance(one, Excerpt) else one for one in answer.blocks)
     return replace(answer, headline="A change waits for your yes", blocks=(what, who, *more))
-
-
-def _changed(result: JobResult) -> tuple[str, ...]:
-    """The pages by their titles; files only where a change has no page."""
-    return tuple(dict.fromkeys(title or file for file, title in result.changed_pages)) or result.changed_files
 
 
 def _actions(command: Command, result: JobResult) -> tuple[Command, ...]:
@@ -441,8 +437,10 @@ _EXACT_ONLY = (
 
 
 def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:
-    items = tuple(f"{file.name}: {file.reason}" for file in refused)
-    return (Listing("Files I could not use", _bounded(items)),) if items else ()
+    if not refused:
+        return ()
+    items = [f"{file.name}: {file.reason}" for file in refused]
+    return (Listing("Files I could not use", _bounded(items)),)
 
 
 def _understood(mail: ParsedMail) -> tuple[Block, ...]:

@@ -86,7 +86,7 @@ def words(value: str, field: str) -> str:
 
 def message_ids(ids: Sequence[str]) -> str:
     """Message-IDs, one per line, so that none is ever broken in two."""
-    return "\r\n ".join(one for one in ids if one.isascii())
+    return "\r\n ".join(filter(str.isascii, ids))
 
 
 def date(at: datetime) -> str:
@@ -143,8 +143,9 @@ def compose(
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
     spoken = language_of(mail, brand.catalogues, earlier)
-    say = spoken.say if spoken else str
-    answer, subject = translated(answer, say), reply_subject(mail.subject)
+    say, subject = spoken.say if spoken else str, reply_subject(mail.subject)
+    if spoken:
+        answer = translated(answer, say)
     # A mail program writes a new mail for a button: without this it would not say which change was shown.
     shown_here = with_token(mailbox, conversation_token(thread_id, email_id))
     button_to = shown_here if thread_id and is_address(shown_here) else reply_to or mailbox
@@ -216,7 +217,7 @@ def references(mail: ParsedMail) -> tuple[str, ...]:
 
 
 def _well_formed(ids: tuple[str, ...] | dict[str, None]) -> tuple[str, ...]:
-    return tuple(one for one in ids if _WELL_FORMED.fullmatch(one))
+    return tuple(filter(_WELL_FORMED.fullmatch, ids))
 
 
 OPERATOR = "operator"
