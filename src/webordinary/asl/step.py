@@ -252,7 +252,7 @@ class RunStep:
     def _take(self, answers: dict[str, TaskAnswer]) -> None:
         """Take the answers that came since, in the order of the scopes that wait for them."""
         self._journal.answered = set(answers)
-        waiting = sorted((t for t in answers if t in self.run.tokens), key=lambda t: self.run.tokens[t].scope)
+        waiting = sorted(answers.keys() & self.run.tokens.keys(), key=lambda t: self.run.tokens[t].scope)
         for token in waiting:
             frame = self.run.tokens.get(token)
             if frame is None or self.run.status is not Status.RUNNING:

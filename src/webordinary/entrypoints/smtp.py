@@ -361,7 +361,9 @@ class _Session(SMTP):
     async def push(self, status: AnyStr) -> None:
         """Answer without control characters: aiosmtpd repeats commands that it does not know."""
         text = status if isinstance(status, str) else status.decode("utf-8", "replace")
-        await super().push("".join(char if char.isprintable() else "?" for char in text))
+        if not text.isprintable():
+            text = "".join(char if char.isprintable() else "?" for char in text)
+        await super().push(text)
 
     def _getaddr(self, arg: str) -> tuple[str | None, str | None]:
         """Read an address; None for a malformed one. The standard library's parser, which aiosmtpd calls, may fail."""

@@ -278,7 +278,7 @@ class SiteComparison:
 
     def refused(self, allowed: Collection[str]) -> tuple[str, ...]:
         """The part of `outside` that the operator has not allowed."""
-        if ANY_HOST in allowed:
+        if not self.outside or ANY_HOST in allowed:
             return ()
         return tuple(host for host in self.outside if host == TOO_LARGE or host not in allowed)
 
@@ -402,7 +402,7 @@ def _style_hosts(folder: Path, paths: Iterable[str]) -> Iterator[str]:
 
 def _is_dead(path: str, target: str, files: Manifest) -> bool:
     found = _files_of(path, target)
-    return bool(found) and not any(one in files for one in found)
+    return bool(found) and files.keys().isdisjoint(found)
 
 
 def _files_of(path: str, target: str) -> tuple[str, ...]:

@@ -114,9 +114,10 @@ def is_answer(mailbox: Mailbox, recipient: str) -> bool:
 def answer_in(text: str) -> ConfirmationAnswer:
     """The first word decides; a yes beside a no is neither."""
     lines = [line[:500] for line in text.splitlines() if line.strip()][:5] or [""]
-    words, more = ([word.casefold() for word in _WORD.findall(part)] for part in (lines[0], " ".join(lines)))
+    words = list(map(str.casefold, _WORD.findall(lines[0])))
+    more = map(str.casefold, _WORD.findall(" ".join(lines)))
     first = words[0] if words else ""
     if first in _NO:
         return ConfirmationAnswer.NO
-    plain = first in _YES and set(words) <= _YES | _BESIDE_YES and not _NO & set(more)
+    plain = first in _YES and set(words) <= _YES | _BESIDE_YES and _NO.isdisjoint(more)
     return ConfirmationAnswer.YES if plain else ConfirmationAnswer.UNCLEAR

@@ -41,7 +41,7 @@ def identify(
 ) -> Identified | Ambiguous:
     """`entitled` are the directory's entries of an admitted sender; the same answer on every retry."""
     token = mailbox.token(envelope.recipient)
-    known = [thread for thread in _conversations(token, mail, entitled, threads) if thread]
+    known = list(filter(None, _conversations(token, mail, entitled, threads)))
     for thread in known:
         if _entitled_to(thread, entitled):
             return Identified(thread, is_new=False)

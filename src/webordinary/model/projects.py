@@ -87,7 +87,9 @@ class Project:
 
     def names_of(self, files: Sequence[str]) -> tuple[str, ...]:
         """Files of the repository as the site's people know them: below the site's folder."""
-        return tuple(file.removeprefix(f"{self.folder}/") if self.folder else file for file in files)
+        if not self.folder:
+            return tuple(files)
+        return tuple(file.removeprefix(f"{self.folder}/") for file in files)
 
 
 _CHANGES = (Command.EDIT, Command.UNDO, Command.REMEMBER, Command.FORGET)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 
 from webordinary.model.claims import WARM_PREFERENCE_SECONDS, Claim, ClaimRequest, ClaimStatus, StartedJob
 from webordinary.model.errors import ClaimLost, JobTimedOut, WebOrdinaryError
@@ -225,7 +226,7 @@ class ClaimSet:
     def idle(self) -> list[HeldClaim]:
         """Idle claims, the least recently used first."""
         with self._guard:
-            return sorted((h for h in self._held.values() if not h.token), key=lambda h: h.used_at)
+            return sorted((held for held in self._held.values() if not held.token), key=attrgetter("used_at"))
 
     def jobs(self) -> dict[ProjectUser, Job | None]:
         """Every key of this worker, with its running job."""

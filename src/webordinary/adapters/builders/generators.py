@@ -41,9 +41,10 @@ class Hugo:
 
     def fits(self, tree: SourceTree) -> bool:
         """Its settings are there under their own name, or under the old one beside Hugo's folders."""
-        if any(name in tree.files for name in _OWN) or any(name.startswith("config/_default/") for name in tree.files):
+        names = tree.files.keys()
+        if not names.isdisjoint(_OWN) or any(name.startswith("config/_default/") for name in names):
             return True
-        return any(name in tree.files for name in _OLD) and any(name.startswith(_FOLDERS) for name in tree.files)
+        return not names.isdisjoint(_OLD) and any(name.startswith(_FOLDERS) for name in names)
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """Run the generator; it needs no network."""
@@ -69,7 +70,7 @@ class MkDocs:
 
     def fits(self, tree: SourceTree) -> bool:
         """Whether the settings of the generator are there."""
-        return any(name in tree.files for name in _SETTINGS)
+        return not tree.files.keys().isdisjoint(_SETTINGS)
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """Run the generator."""

@@ -47,7 +47,7 @@ class OutputSync:
         self._earlier = manifest_of(previous)
         self._lying = _taken_over(into)
         self._keep_only(set(sources))
-        self._made = {"", *(_folder(path) for path in self._lying)}
+        self._made = {"", *map(_folder, self._lying)}
         self.manifest: dict[str, Mark] = {}
 
     def shared(self, path: str, source: str) -> bool:

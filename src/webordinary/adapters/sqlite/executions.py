@@ -241,7 +241,7 @@ def _events(pages: Iterable[sqlite3.Row], after: int) -> tuple[HistoryEvent, ...
 
 def _encode(events: Iterable[HistoryEvent]) -> str:
     """Events as one JSON text; ASCII, since a lone surrogate is legal in JSON and not in a database."""
-    return json.dumps([list(event) for event in events], separators=(",", ":"))
+    return json.dumps(tuple(events), separators=(",", ":"))
 
 
 def _decode(text: str) -> list[HistoryEvent]:

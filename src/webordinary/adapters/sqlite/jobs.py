@@ -251,14 +251,12 @@ class SqliteClaimRequests:
             return bool(conn.execute(SEND, fields).rowcount)
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
-        skipped = {key.text for key in skip}
         found: list[ClaimRequest] = []
         with self._db.read() as conn:
             for row in conn.execute("SELECT * FROM hints ORDER BY waiting_since"):
-                if row["key"] not in skipped:
-                    found.append(
-                        ClaimRequest(ProjectUser.parse(row["key"]), at(row["waiting_since"]), row["preferred"])
-                    )
+                key = ProjectUser.parse(row["key"])
+                if key not in skip:
+                    found.append(ClaimRequest(key, at(row["waiting_since"]), row["preferred"]))
                 if len(found) == limit:
                     break
         return found

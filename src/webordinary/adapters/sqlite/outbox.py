@@ -57,7 +57,7 @@ class SqliteOutbox:
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
         with self._db.read() as conn:
             rows = conn.execute(DUE, {"now": now.timestamp(), "limit": limit}).fetchall()
-        return tuple(_entry(row) for row in rows)
+        return tuple(map(_entry, rows))
 
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}

@@ -362,7 +362,7 @@ def author_of(headers: Headers) -> Author:
     if headers.defect:
         return Author(doubt=headers.defect)
     fields = headers.all("from")
-    if any(_CONTROLS.search(field) for field in fields):
+    if any(map(_CONTROLS.search, fields)):
         return Author(doubt="its From has control characters")
     author = _AUTHOR.fullmatch(fields[0].strip(" \t")) if len(fields) == 1 and len(fields[0]) <= MAX_AUTHOR else None
     address = (author["bracketed"] or author["bare"]) if author else ""

@@ -43,7 +43,7 @@ def is_automatic(headers: Headers, sender: str) -> bool:
         or submitted not in ("", "no")
         or headers.first("return-path").strip() == "<>"
         or bool({headers.first(field).strip().lower() for field in ("precedence", "x-precedence")} & _BULK)
-        or any(headers.first(field) for field in _LIST_FIELDS)
+        or any(map(headers.first, _LIST_FIELDS))
         or any(
             _ROBOT_FIELD.fullmatch(name) and value.strip().lower() not in ("", "no") for name, value in headers.fields
         )

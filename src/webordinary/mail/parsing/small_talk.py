@@ -349,10 +349,11 @@ def _without_names_below(lines: list[str]) -> list[str]:
     at = len(lines)
     while at > 1 and len(lines) - at < _MOST_NAMES and lines[at - 1].istitle() and _is_name(lines[at - 1]):
         at -= 1
-    alone = at == len(lines) - 1 and len(lines[at].split()) <= 2
+    if at == len(lines) or len(lines[at].split()) > 2:
+        return lines
     above = next((line for line in reversed(lines[:at]) if line), "")
-    signed = len(lines[at].split()) <= 2 and re.search(rf"(?:[.!?)]|{MARK})\Z", above) if at < len(lines) else None
-    return lines[:at] if alone or signed else lines
+    signed = re.search(rf"(?:[.!?)]|{MARK})\Z", above)
+    return lines[:at] if at == len(lines) - 1 or signed else lines
 
 
 def _clauses_of_line(line: str, own_name: set[str]) -> tuple[list[Clause], bool]:

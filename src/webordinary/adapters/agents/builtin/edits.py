@@ -264,9 +264,11 @@ def set_title(wish: Wish, context: EditContext) -> str:
 
 def _names_the_site(parts: list[str], context: EditContext) -> bool:
     """Whether the second of two parts of a title stands in the titles of other pages too."""
+    if len(parts) != 2:
+        return False
     titles = ((page, context.draft.page(page).title) for page in context.draft.pages())
     ends = [_SEPARATOR.split(context.words((page, title)))[-1] for page, title in titles if title is not None]
-    return len(parts) == 2 and ends.count(parts[1]) > 1
+    return ends.count(parts[1]) > 1
 
 
 def set_heading(wish: Wish, context: EditContext) -> str:
