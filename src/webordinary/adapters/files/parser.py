@@ -153,7 +153,11 @@ class _ProcessPool:
             try:
                 yield process
             finally:
-                self._give_back(process)
+                if process.ready:
+                    with self._guard:
+                        self._idle.append(process)
+                else:
+                    process.end()
         finally:
             self._free.release()
 
@@ -165,13 +169,6 @@ class _ProcessPool:
                     return process
                 process.end()
         return _Process(self._limits, self._niceness)
-
-    def _give_back(self, process: _Process) -> None:
-        if not process.ready:
-            process.end()
-            return
-        with self._guard:
-            self._idle.append(process)
 
 
 class _Watchdog:

@@ -82,7 +82,8 @@ class SqliteJobs:
 
     def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
         with self._db.write() as conn:
-            if hourly_limit and _in_this_hour(conn, new.key.text, now) >= hourly_limit:
+            in_this_hour = (new.key.text, hour_of(now) * 3600)
+            if hourly_limit and conn.execute(IN_THIS_HOUR, in_this_hour).fetchone()[0] >= hourly_limit:
                 if known := _find(conn, new.job_id):
                     return known
                 raise HourlyLimitReached(new.key, hourly_limit)
@@ -195,11 +196,6 @@ def next_order(conn: sqlite3.Connection) -> int:
     """The order of what comes next to the tail of a queue: higher than that of every stored job."""
     last: int | None = conn.execute(LAST_ORDER).fetchone()[0]
     return (last or 0) + 1
-
-
-def _in_this_hour(conn: sqlite3.Connection, key: str, now: datetime) -> int:
-    count: int = conn.execute(IN_THIS_HOUR, (key, hour_of(now) * 3600)).fetchone()[0]
-    return count
 
 
 def _hint_unless_expected(conn: sqlite3.Connection, key: ProjectUser, now: datetime) -> None:
