@@ -404,12 +404,13 @@ def test_what_a_search_found_is_exported(container: Container, page: TestClient)
     assert page.get("/mails.jsonl?state=dead").text == ""
 
 
-def push(container: Container, name: str, text: str) -> None:
+def push(container: Container, name: str, text: str, origin: Path | None = None) -> None:
     """A developer's commit on main of the sample."""
-    origin = container.config.data / "origins" / "amelia.git"
+    origin = origin or container.config.data / "origins" / "amelia.git"
     with tempfile.TemporaryDirectory() as scratch:
         git = ["git", "-C", scratch, "-c", "user.name=dev", "-c", "user.email=dev@example.com"]
         subprocess.run(["git", "clone", "--quiet", str(origin), scratch], check=True)
+        (Path(scratch) / name).parent.mkdir(parents=True, exist_ok=True)
         (Path(scratch) / name).write_text(text)
         subprocess.run([*git, "add", "-A"], check=True)
         subprocess.run([*git, "commit", "--quiet", "-m", "A push"], check=True)
@@ -447,6 +448,37 @@ def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container:
     wait_for("rebuild amelia")
     assert shown(container, "new.html") == "<h1>Two</h1>"
     assert secret not in page.get("/sites/amelia").text
+
+
+def test_a_push_builds_the_sites_of_a_repository_that_it_concerns_and_no_neighbour(
+    container: Container, page: TestClient, tmp_path: Path
+) -> None:
+    origin, names = tmp_path / "mono.git", ("web", "shop")
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", origin], check=True)
+    for name in names:
+        push(container, f"apps/{name}/index.html", f"<h1>{name}</h1>", origin)
+    for name in names:
+        added = onboarding.onboard(
+            container, name, str(origin), "ann", "ann@example.com", lambda _: None, folder=f"apps/{name}"
+        )
+        assert added.problem == ""
+    secrets = {name: site_settings.new_hook(container, name) for name in names}
+
+    def built_by(file: str) -> list[str]:
+        push(container, file, f"<p>{file}</p>", origin)
+        before = {name: container.current_site(name, Stage.EDIT) for name in names}
+        for name, secret in secrets.items():
+            signature = "sha256=" + hmac.new(secret.encode(), b"{}", "sha256").hexdigest()
+            called = page.post(f"/hooks/{name}", content=b"{}", headers={"X-Hub-Signature-256": signature})
+            assert called.status_code == 202
+            wait_for(f"rebuild {name}")
+        return [name for name in names if container.current_site(name, Stage.EDIT) != before[name]]
+
+    assert built_by("apps/shop/new.html") == ["shop"]
+    assert built_by("apps/web/new.html") == ["web"]
+    assert built_by("shared/colours.css") == ["web", "shop"]
+    assert built_by("package.json") == ["web", "shop"]
+    assert built_by("apps/shop/used.html") == ["web", "shop"], "a workspace: a build may use its neighbours"
 
 
 def test_the_body_of_a_webhook_call_is_never_kept(page: TestClient) -> None:

@@ -302,14 +302,16 @@ class Console:
             sum(len(services.jobs.open_jobs(key, limit=MOST_ITEMS)) for key in services.jobs.keys_of(project_id)),
         )
 
-    def rebuild(self, project_id: str) -> bool:
+    def rebuild(self, project_id: str, *, pushed: bool = False) -> bool:
         """Have main built and shown, in a thread; False if that is under way. Its end is an event."""
         onboarding.project_of(self.services, project_id)
         with self._guard:
             if project_id in self._building or len(self._building) >= MOST_BUILDS:
                 return False
             self._building.add(project_id)
-        threading.Thread(target=self._rebuild, args=(project_id,), name=f"rebuild {project_id}", daemon=True).start()
+        threading.Thread(
+            target=self._rebuild, args=(project_id, pushed), name=f"rebuild {project_id}", daemon=True
+        ).start()
         return True
 
     @property
@@ -360,10 +362,10 @@ class Console:
             else:
                 del self._adding[name]
 
-    def _rebuild(self, project_id: str) -> None:
+    def _rebuild(self, project_id: str, pushed: bool) -> None:
         try:
             with self._one_build:
-                onboarding.rebuild(self.services, project_id)
+                onboarding.rebuild(self.services, project_id, pushed=pushed)
         except WebOrdinaryError as problem:
             data = {"project": project_id, "reason": str(problem)[:500]}
             self.services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))

@@ -169,9 +169,7 @@ def onboard(
 
 def _refuse_overlap(services: Container, project: Project) -> None:
     """Sites of one repository lie in folders apart: publishing and going back would change a neighbour's files."""
-    for other in services.directory.projects():
-        if other.project_id == project.project_id or _address_of(other) != _address_of(project):
-            continue
+    for other in _neighbours(services, project):
         ours, theirs = (PurePosixPath(one.folder) for one in (project, other))
         if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
             where = f"in its folder {theirs}" if other.folder else "at its top"
@@ -199,18 +197,35 @@ def _in_folder(services: Container, project: Project, folder: str) -> Project:
     return moved
 
 
-def rebuild(services: Container, project_id: str) -> str:
-    """Build main as it is now and show it on the edit site, as after a developer's push; the problem if it fails.
+def rebuild(services: Container, project_id: str, *, pushed: bool = False) -> str:
+    """Build main as it is now and show it on the edit site; the problem if it fails.
 
+    After a developer's push, nothing is built where it changed other sites of the same repository alone.
     It holds the lease of the project, so that no job deploys meanwhile; a failed build changes nothing that is shown.
     """
     project, operator = project_of(services, project_id), f"operator-{os.getpid()}-{secrets.token_hex(4)}"
+    if pushed and not _concerned(services, project):
+        return ""
     with services.registered(operator):
         lease = _lease(services, project_id, OperatorToken(operator))
         try:
             return _build_and_note(services, project, lease.fence)
         finally:
             services.leases.release(lease)
+
+
+def _concerned(services: Container, project: Project) -> bool:
+    """Whether a push to its repository may change what a site shows."""
+    shown, others = services.releases.current(project.project_id, Stage.EDIT), _neighbours(services, project)
+    if shown is None or project.build_problem or not others:
+        return True
+    return origins_of(services).concerns(project, shown.name, [one.folder for one in others])
+
+
+def _neighbours(services: Container, project: Project) -> list[Project]:
+    """The other sites of its repository."""
+    others = (one for one in services.directory.projects() if one.project_id != project.project_id)
+    return [one for one in others if _address_of(one) == _address_of(project)]
 
 
 def _lease(services: Container, project_id: str, token: OperatorToken) -> ProjectLease:

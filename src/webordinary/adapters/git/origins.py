@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -93,6 +93,19 @@ class Origins:
         except (GitFailed, Transient) as problem:
             raise Permanent(f"{problem}: check the address and that this machine may read and write it") from problem
         return unshown
+
+    def concerns(self, project: Project, since: str, neighbours: Sequence[str]) -> bool:
+        """Whether main has changes since a commit outside the folders of other sites; True where that is not known.
+
+        In a workspace of npm and the like, a build may use its neighbours: there every change counts.
+        """
+        mirror = self._mirrors.refresh(project)
+        main = f"refs/heads/{main_branch(mirror, project)}"
+        if mirror.attempt("cat-file", "-e", f"{main}:package.json").code == 0:
+            return True
+        changed = mirror.attempt("diff-tree", "-r", "-z", "--name-only", "--no-renames", since, main)
+        paths = [PurePosixPath(path) for path in changed.out.decode(errors="replace").split("\0") if path]
+        return not paths or not all(any(path.is_relative_to(folder) for folder in neighbours) for path in paths)
 
     def export(self, project: Project, into: Path) -> tuple[str, SourceTree]:
         """The files of main as they are now, and which commit that is."""

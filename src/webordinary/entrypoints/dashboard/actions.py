@@ -293,8 +293,8 @@ class ActionPages:
         signature = request.headers.get("x-hub-signature-256", "")
         if not mac or not hmac.compare_digest(f"sha256={mac.hexdigest()}".encode(), signature.encode()):
             raise HTTPException(403, "This call is not signed with the secret of the site.")
-        await self._do(self._console.rebuild, project_id)
-        return PlainTextResponse("The site is being built.", 202)
+        await self._do(partial(self._console.rebuild, project_id, pushed=True))
+        return PlainTextResponse("The site is built, if the push concerns it.", 202)
 
     async def change_site(self, request: Request) -> Response:
         """Change settings of a site; fields that the form does not have stay as they are."""
