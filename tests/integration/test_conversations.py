@@ -10,11 +10,13 @@ import pytest
 
 from tests.harness.site import SiteHarness, open_site_harness
 from tests.photos import picture
-from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed
+from webordinary.entrypoints.dashboard.text import event_text
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.confirm import ConfirmationAnswer, answer_in
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.claims import CancelToken
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, JobOutcome
+from webordinary.model.snapshot import MailState, state_of
 
 KILN = OutgoingFile("kiln.png", "image/png", picture("PNG"))
 SHOP = OutgoingFile("shop.png", "image/png", picture("PNG", (32, 48)))
@@ -29,6 +31,8 @@ class Asks:
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         words = task.instruction.strip()
+        if "pop" in words:
+            return NotUnderstood("I did not understand it.")
         if "?" in words:
             return Asked("Do you mean “undo”?" if "undo" in words else "Shall I do the rest?")
         if answer_in(words) is ConfirmationAnswer.YES:
@@ -128,3 +132,45 @@ def test_an_answer_that_does_not_say_which_file_is_meant_is_asked_about(
     chosen = site.mail(said, answers=site.answer_to(which))
     assert summary(chosen) == "Titled it “Put it there”."
     assert agent.got == got
+
+
+def state(site: SiteHarness, job: Job) -> MailState:
+    site.services.events.close()  # written in the background
+    detail = site.services.overview.mail(job.email_id)
+    assert detail
+    return state_of(detail.summary)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("No thanks, leave it", "I leave it as it is"),
+        ("non merci", "I leave it as it is"),
+        ("Nein danke, lassen Sie es so.\n\nViele Grüße\nScott", "I leave it as it is"),
+        ("Never mind", "I leave it as it is"),
+        ("yes", "sees your mail and answers you here"),
+    ],
+)
+def test_a_no_or_a_yes_after_nothing_was_changed_is_understood(site: SiteHarness, words: str, told: str) -> None:
+    lost = site.mail("Make it pop", "<1@example.com>")
+    done = site.mail(words, answers=site.answer_to(lost))
+    assert done.outcome is JobOutcome.SUCCEEDED
+    assert told in summary(done)
+    assert state(site, lost) is (MailState.NOT_UNDERSTOOD if words == "yes" else MailState.CLOSED)
+
+
+@pytest.mark.parametrize("words", ["No, call it Alpha", "Alpha"])
+def test_a_mail_that_was_not_understood_needs_no_person_once_its_sender_said_it_in_other_words(
+    site: SiteHarness, words: str
+) -> None:
+    lost, other = site.mail("Make it pop", "<1@example.com>"), site.mail("Make this pop")
+    again = site.mail("Make it pop more", answers=site.answer_to(lost))
+    done = site.mail(words, answers=site.answer_to(again))
+    assert done.result
+    assert done.result.commit
+    assert [state(site, one) for one in (lost, again, other)] == [
+        MailState.CLOSED, MailState.CLOSED, MailState.NOT_UNDERSTOOD,
+    ]  # fmt: skip
+    detail = site.services.overview.mail(lost.email_id)
+    assert detail
+    assert "Closed by the sender's next mail: nothing is left to be done" in map(event_text, detail.timeline)

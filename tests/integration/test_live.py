@@ -98,6 +98,7 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
     assert told(result.waiting) == [("Changed the title of the about page to “Who we are”.", "zoe")]
     theirs = publish(amelia, "job-4", key=ZOE, thread=OTHER_THREAD)
     assert "Who we are" in public(amelia, "about.html")
+    assert theirs.url == "http://public.amelia.localhost/about.html", "the one page that changed"
     assert "<h1>Spring Sale</h1>" in public(amelia)
     assert theirs.waiting == ()
     assert theirs.published[0].asked_by == "zoe"

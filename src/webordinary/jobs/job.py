@@ -15,7 +15,7 @@ from webordinary.jobs.live import deploy_and_report, find_published, publish, un
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import SUBJECT_LENGTH, Workspace
 from webordinary.mail.addresses import Mailbox, conversation_in
-from webordinary.mail.confirm import ConfirmationAnswer, answer_in
+from webordinary.mail.confirm import ConfirmationAnswer, answer_in, declines
 from webordinary.mail.parsing.commands import is_reply, mentions, named_change, own_words
 from webordinary.mail.parsing.small_talk import without_own_name
 from webordinary.mail.ports import AttachmentManifest, ParsedMails, RawMails, Threads
@@ -57,7 +57,13 @@ class Instructions:
             return self._with_change_meant(told, job.email_id, mail)
         if answer_in(mail.text) is ConfirmationAnswer.YES:
             told = replace(told, undone_since=self._undone_since_question(job))
-        asked = self._mails_asked_about(job, mail) if mail.in_reply_to or mail.references else []
+        if not (mail.in_reply_to or mail.references):
+            return told
+        if answer_in(mail.text) is not ConfirmationAnswer.UNCLEAR or declines(mail.text):
+            answered = self._mail_answered(mail)
+            before = self.jobs.get(job_id_of(answered)) if answered else None
+            told = replace(told, answers_failure=before is not None and before.outcome is JobOutcome.FAILED)
+        asked = self._mails_asked_about(job, mail)
         return self._with_wish(told, mail, asked) if asked else told
 
     def _with_wish(self, told: Instruction, mail: ParsedMail, asked: Sequence[tuple[str, ParsedMail]]) -> Instruction:
@@ -268,6 +274,8 @@ class SiteJobs:
             raise Permanent(f"{command} is answered at once and never becomes a worker's job")
         if command is Command.EDIT and not run.request:
             return report.of_no_words(run.instruction.attachments)
+        if run.instruction.answers_failure and (words := report.of_answer_to_failure(run.request)):
+            return words
         if run.instruction.rivals:
             return report.of_rival_files(run.instruction)
         workspace = check_out(run)

@@ -10,8 +10,9 @@ from webordinary.jobs.history import Entangled, MayNotPublish, PutBack, Unchosen
 from webordinary.jobs.page_checks import Flawed, SiteComparison
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.run import JobRun
-from webordinary.jobs.site_files import Stage
+from webordinary.jobs.site_files import Stage, address_of
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
+from webordinary.mail.confirm import ConfirmationAnswer, answer_in, declines
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, line_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment, Instruction
@@ -77,6 +78,20 @@ def of_no_words(files: Sequence[Attachment]) -> Settlement:
             "it to a person, for example: change the title of the homepage to Spring Sale."
         )
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
+
+
+def of_answer_to_failure(text: str) -> Settlement | None:
+    """A plain no or yes after “Nothing was changed”; None where the mail says more."""
+    if declines(text):
+        words = "All right, I leave it as it is."
+    elif answer_in(text) is ConfirmationAnswer.YES:
+        words = (
+            "Thank you. The person who looks after your site sees your mail and answers you here. To have it done "
+            "sooner, write it again in other words."
+        )
+    else:
+        return None
+    return Settlement(JobOutcome.SUCCEEDED, JobResult(words))
 
 
 def of_rival_files(instruction: Instruction) -> Settlement:
@@ -190,6 +205,8 @@ def of_publication(
             url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
             is_public = bool(brought) or flipped
             words = ON_PUBLIC_SITE if is_public else NOTHING_WAITS
+            if outcome.comparison.pages_changed == 1 and len(outcome.comparison.changed_pages) == 1:
+                url += address_of(outcome.comparison.changed_pages[0][0])
             result = JobResult(words, release.name, url, is_public=is_public, published=lines_of(brought))
             result = replace(result, waiting=_stays_back(outcome))
             return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))

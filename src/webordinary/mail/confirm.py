@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from webordinary.mail.addresses import Mailbox, with_token
+from webordinary.mail.parsing.small_talk import Quotations, clauses_of, word_set, words_in
 
 VALID = timedelta(hours=48)
 MAX_QUESTIONS_A_DAY = 3
@@ -43,6 +44,24 @@ _BESIDE_YES = frozenset(
     | {"ich", "das", "war", "es", "bitte", "danke", "merci", "gracias", "grazie", "bedankt"}
 )
 """Words that may stand beside a yes; any other word makes it unclear, since a forged mail is at stake."""
+
+
+_BESIDE_NO = word_set(
+    "thanks thank you please it that this as is mind all right ok okay need then alone be fine good danke vielen dank "
+    "bitte es so sie wie ist gut schon merci tomber comme ça tel quel c'est bon gracias así está bien grazie va bene "
+    "così bedankt je u wel maar zo het goed"
+)
+"""Words that may stand beside a no which declines, and says nothing else."""
+
+
+def declines(text: str) -> bool:
+    """Whether a mail says no, or never mind, and nothing else; without its greeting, closing and name."""
+    clauses = clauses_of(Quotations().set_aside(text), name_below=True)
+    words = {word for clause in clauses for word in words_in(clause.text)}
+    return bool(words & (_NO | _LEAVES)) and words <= _NO | _LEAVES | _BESIDE_NO
+
+
+_LEAVES = word_set("leave forget lass lassen laisse laissez déjalo déjelo lascia lasci laat")
 
 
 class ConfirmationAnswer(StrEnum):

@@ -150,6 +150,8 @@ class Instruction:
     """What was wished, where the text only answers a question about that."""
     rivals: tuple[Attachment, ...] = ()
     """Files of the mail that this one answers a question about, where it is not clear whether they are meant, too."""
+    answers_failure: bool = False
+    """Whether it answers a mail of ours that said that nothing was changed."""
     undone_since: bool = False
     """A “yes”, and the conversation's newest change was taken back after its last question."""
     confirms: bool = False

@@ -15,6 +15,7 @@ from webordinary.mail.confirm import (
     SenderQuestion,
     answer_address,
     answer_page,
+    declines,
     digest_of,
     new_token,
 )
@@ -37,7 +38,16 @@ from webordinary.mail.replies.compose import (
 from webordinary.mail.replies.rendering import Brand
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
-from webordinary.model.jobs import ChangeLine, DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
+from webordinary.model.jobs import (
+    NOT_UNDERSTOOD,
+    ChangeLine,
+    DeferReason,
+    Job,
+    JobOutcome,
+    JobResult,
+    JobState,
+    Settlement,
+)
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, first_job_of, job_id_of
 from webordinary.model.projects import Project, SenderRole
@@ -59,6 +69,8 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
+_LOOKED_AT = 20
+"""Jobs of a person, the newest, among which a mail settles those that were not understood."""
 _STATUS_JOBS, _ANSWERED_WITHIN = 1_000, timedelta(days=14)
 """`status` reads this many settled jobs of a person, and lists questions of this age at most."""
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
@@ -267,9 +279,23 @@ class Answering:
         kind = answer_kind(payload.get("redrive", 0))
         answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
         self._write(answer, email_id, mail, thread_id, kind)
+        if mail.in_reply_to or mail.references:
+            self._close_settled(self.pool.jobs.get(self._job_id(payload)), mail)
         if job_route.get("role") == SenderRole.EDITOR and Command.UNDO in answer.actions:
             self._ask_approver(self.pool.jobs.get(self._job_id(payload)), mail, kind.replace(ANSWER, APPROVAL))
         return {"replied": True}
+
+    def _close_settled(self, job: Job | None, mail: ParsedMail) -> None:
+        """Mails of its conversation that were not understood need no person after one that was done, or declines."""
+        if job is None or job.outcome is not JobOutcome.SUCCEEDED or job.result is None:
+            return
+        if not (job.result.commit or declines(mail.text)):
+            return
+        for one in self.pool.jobs.settled_jobs(job.key, _LOOKED_AT):
+            unclear = one.result is not None and one.result.error == NOT_UNDERSTOOD
+            if unclear and one.thread_id == job.thread_id and one.thread_order < job.thread_order:
+                self.mail_deps.raw_mails.note_closed(one.email_id)
+                self.events.emit(Event(EventKind.MAIL_CLOSED, one.email_id, data={"by": "the sender's next mail"}))
 
     def _ask_approver(self, job: Job | None, mail: ParsedMail, kind: str) -> None:
         """Show a change that its sender may not publish to the person who may, pictures and all."""

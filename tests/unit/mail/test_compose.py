@@ -44,7 +44,7 @@ from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
 from webordinary.mail.replies.rendering import Brand, as_text, translated
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import (
     Attachment,
     AttachmentKind,
@@ -442,6 +442,13 @@ FILES = tuple(
 FLAWS = tuple((kind, "Home", "x.png") for kind in ("link", "picture", "alt", "title", "size"))
 PHOTO = Attachment("index.html", "image/png", AttachmentKind.IMAGE, 1, "0" * 64)
 RIVALS = Instruction("x", "", SCOTT, Command.EDIT, (PHOTO,), rivals=(PHOTO,))
+
+
+def done_by(settled: Settlement | None) -> JobResult:
+    assert settled
+    return settled.result
+
+
 LINE = (ChangeLine("Changed it.", "scott"),)
 ANSWERS = {
     "edit site put back": answers.rolled_back(LINE, LINE, LINE, "scott", SenderRole.BOTH, is_edit=True),
@@ -489,6 +496,8 @@ ANSWERS = {
     "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
     "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),
     "nothing to undo": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_nothing_to_undo().result),
+    "a no": answer_job(parsed(), JobOutcome.SUCCEEDED, done_by(report.of_answer_to_failure("No thanks, leave it"))),
+    "a yes": answer_job(parsed(), JobOutcome.SUCCEEDED, done_by(report.of_answer_to_failure("yes"))),
     "undone already": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_undone_already().result),
     "which file": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_rival_files(RIVALS).result),
     "undo conflicts": answer_job(parsed(), JobOutcome.FAILED, report.of_undo_conflict(LIST).result),

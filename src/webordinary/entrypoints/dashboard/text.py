@@ -100,7 +100,7 @@ _TEXTS = {
     "OperatorAnswered": "The operator answered",
     "MailRetried": "Done once more, by the operator",
     "MailRehearsed": "Rehearsed on copies for the operator",
-    "MailClosed": "Closed by the operator: nothing is to be done",
+    "MailClosed": "Closed by {by}: nothing is left to be done",
     "MailDropped": "Dropped: it was not confirmed",
     "JobRecorded": "Recorded as a job of {key}",
     "AttachmentStored": "Attachment stored",
@@ -159,7 +159,8 @@ def event_text(entry: TimelineEntry) -> str:
     words = _TEXTS.get(entry.kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", entry.kind).capitalize()
     other = next((entry.data[name] for name in OTHER_WORKER if entry.data.get(name)), "another worker")
     worker, stage = entry.worker or "a worker", entry.data.get("stage", "edit")
-    return words.format(key=entry.key or "a customer", worker=worker, other=other, stage=stage)
+    by = entry.data.get("by") or "the operator"
+    return words.format(key=entry.key or "a customer", worker=worker, other=other, stage=stage, by=by)
 
 
 def tone_of(entry: TimelineEntry) -> str:
