@@ -69,7 +69,7 @@ class AttachedFile:
     """The same photo as WebP, to stand beside it where a page can name both."""
 
 
-def ignore_progress(told: object) -> None:
+def ignore_progress(message: object) -> None:
     """Ignores progress."""
 
 

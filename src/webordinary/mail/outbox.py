@@ -3,7 +3,7 @@
 A reply is sent, then marked as sent. A crash in between leaves it due, and it is sent a second time: a customer
 who reads an answer twice is better off than one who never gets it. A relay's receivers know the second copy by its
 Message-ID, a Maildir by its file; SES gives every copy a new Message-ID and remembers none, so there the window is
-kept small: one deliverer at a time has a reply, and a doubtful send waits for word from SES (see `mail.bounces`)
+kept small: one deliverer at a time has a reply, and a doubtful send waits for word from SES (see `read_notification`)
 before it is tried again, twice at most.
 """
 

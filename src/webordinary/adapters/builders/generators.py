@@ -145,9 +145,9 @@ def registry_of(npm: str) -> NpmRegistry:
     """Ask the operator's npm, away from any site; raises NotBuilt where the answer cannot be used."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="webordinary-") as nowhere:
-        told = run([npm, "config", "list", "--json"], cwd=Path(nowhere), env=env, seconds=_SECONDS)
+        printed = run([npm, "config", "list", "--json"], cwd=Path(nowhere), env=env, seconds=_SECONDS)
     try:
-        settings = json.loads(told.out)
+        settings = json.loads(printed.out)
         url, authorities = str(settings["registry"]), settings.get("cafile") or ""
     except (ValueError, KeyError, TypeError) as problem:
         raise NotBuilt("npm does not tell which registry it uses.", mendable=False) from problem
@@ -239,7 +239,7 @@ class Dependencies:
         if not (kept / MODULES).is_dir():
             self._install_and_keep(build_dir, kept, manager, token)
         else:
-            build_dir.said.append(
+            build_dir.output.append(
                 f"$ {manager.name} {manager.install[0]}\nthe same lock file was installed before: {kept.name[:12]}\n"
             )
         os.utime(kept)
@@ -326,8 +326,8 @@ def _has_own_packages(build_dir: BuildDir, manager: PackageManager) -> bool:
     """Workspaces and `file:` packages are links into the source: such an install serves one build only."""
     lock = next(build_dir.path / name for name in manager.locks if name in build_dir.tree.files)
     if manager.name != "npm":
-        told = lock.read_bytes().decode(errors="replace")
-        return manager is YARN_2 or "pnpm-workspace.yaml" in build_dir.tree.files or bool(_OWN_PACKAGES.search(told))
+        text = lock.read_bytes().decode(errors="replace")
+        return manager is YARN_2 or "pnpm-workspace.yaml" in build_dir.tree.files or bool(_OWN_PACKAGES.search(text))
     try:
         packages = json.loads(lock.read_bytes())["packages"]
         return any(isinstance(entry, dict) and entry.get("link") for entry in packages.values())
@@ -410,7 +410,7 @@ def _manager_of(build_dir: BuildDir) -> PackageManager | None:
     manager = manager_of(build_dir.tree.files, named.partition("@")[0])
     if named and manager:
         used = f"the {manager.name} of this machine is used, by its lock file"
-        build_dir.said.append(f"package.json asks for {clean(named)}; {used}\n")
+        build_dir.output.append(f"package.json asks for {clean(named)}; {used}\n")
     return manager
 
 

@@ -51,7 +51,7 @@ class BuildDir:
     tree: SourceTree
     programs: ProgramRunner
     seconds: float
-    said: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
 
     def run(
         self,
@@ -75,17 +75,17 @@ class BuildDir:
             raise NotBuilt(_words(name, problem, self.seconds)) from problem
         self._say(shown, (out + b"\n" + err).decode(errors="replace"))
         if code != 0:
-            self.said.append(f"{name} ended with {code}\n")
+            self.output.append(f"{name} ended with {code}\n")
             raise NotBuilt(f"{name} ended with an error.")
 
     @property
     def log(self) -> str:
         """All that was said, bounded; the end matters most."""
-        return "".join(self.said)[-LOG_CHARACTERS:]
+        return "".join(self.output)[-LOG_CHARACTERS:]
 
     def _say(self, shown: str, text: str) -> None:
         plain = clean(_COLOURS.sub("", text).replace("\r", "\n")).replace(os.fspath(self.path), ".").strip()
-        self.said.append(f"$ {shown.replace(os.fspath(self.path), '.')}\n{plain[-STEP_CHARACTERS:]}\n")
+        self.output.append(f"$ {shown.replace(os.fspath(self.path), '.')}\n{plain[-STEP_CHARACTERS:]}\n")
 
 
 def _words(name: str, problem: Exception, seconds: float) -> str:
@@ -245,7 +245,7 @@ class OutsideBuilder:
                 raise NotBuilt("The build left a link in place of its output.")
             files = copy_output(output, into, previous, self._build_env.limits, token)
         except NotBuilt as problem:
-            build_dir.said.append(f"{problem.reason}\n")
+            build_dir.output.append(f"{problem.reason}\n")
             return BuildFailed(problem.reason, build_dir.log, problem.mendable)
         return Built(files, self._steps.name, build_dir.log)
 

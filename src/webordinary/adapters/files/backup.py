@@ -199,10 +199,12 @@ def unpack(backup: Path, data: Path, check: Callable[[Path, Manifest], None], re
 def _manifest(backup: Path, first: tarfile.TarInfo, content: IO[bytes] | None) -> Manifest:
     if first.name != MANIFEST or content is None:
         raise Permanent(f"{backup} is not a backup of WebOrdinary; name a file that `webordinary backup` made")
-    said = json.loads(content.read(MAX_TEXT_BYTES))
-    if said["format"] != FORMAT:
-        raise Permanent(f"{backup} has format {said['format']}, not {FORMAT}; restore it with the version that made it")
-    return Manifest(**said)
+    record = json.loads(content.read(MAX_TEXT_BYTES))
+    if record["format"] != FORMAT:
+        raise Permanent(
+            f"{backup} has format {record['format']}, not {FORMAT}; restore it with the version that made it"
+        )
+    return Manifest(**record)
 
 
 def _put(entry: tarfile.TarInfo, content: IO[bytes] | None, draft: Path) -> Path:

@@ -64,24 +64,25 @@ class ProcessParser:
 
     def parse(self, raw: bytes) -> ParsedMail:
         with self._process(raw) as process:
-            said, _ = next(process.ask("parse", raw))
+            answer, _ = next(process.ask("parse", raw))
         try:
-            return _with_header_of(raw, mail_from_json(said["mail"]))
+            return _with_header_of(raw, mail_from_json(answer["mail"]))
         except (LookupError, ValueError, TypeError) as problem:
             raise _unreadable(f"its parser answered nonsense, {problem!r}") from problem
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
         with self._large.borrowed(wait=False) as process:  # a small file can be a photo of many pixels
-            for said, data in process.ask("files", raw):
-                if "end" in said:
+            for answer, data in process.ask("files", raw):
+                if "end" in answer:
                     return
-                yield _file(said, data)
+                yield _file(answer, data)
 
     def returned(self, raw: bytes) -> ReturnedMail | None:
         with self._process(raw) as process:
-            said, _ = next(process.ask("returned", raw))
-        told = said.get("returned")
-        return ReturnedMail(tuple(told["message_ids"]), tuple(told["recipients"]), told["reason"]) if told else None
+            answer, _ = next(process.ask("returned", raw))
+        if not (returned := answer.get("returned")):
+            return None
+        return ReturnedMail(tuple(returned["message_ids"]), tuple(returned["recipients"]), returned["reason"])
 
     def warm(self) -> None:
         """See MailParser. Large mails wait for their process once, if any come."""
@@ -106,8 +107,8 @@ class ProcessVerifier:
     def verified(self, raw: bytes, keys: Mapping[int, bytes]) -> frozenset[int]:
         records = {str(place): record.decode("latin-1") for place, record in keys.items()}
         with suppress(Unparseable), self._pool.borrowed(wait=True) as process:
-            said, _ = next(process.ask("dkim", raw, keys=records))
-            return frozenset(place for place in said["verified"] if place in keys)
+            answer, _ = next(process.ask("dkim", raw, keys=records))
+            return frozenset(place for place in answer["verified"] if place in keys)
         return frozenset()
 
     def close(self) -> None:
@@ -239,12 +240,12 @@ class _Process:
         with suppress(BrokenPipeError), self._watched():
             write_frame(self._child.stdin, {"request": request, **more}, raw)
         while True:
-            said, data = self._answer()
-            if "unparseable" in said:
-                self.ready = "ends" not in said
-                raise Unparseable(said["unparseable"])
-            self.ready = "mail" in said or "end" in said
-            yield said, data
+            answer, data = self._answer()
+            if "unparseable" in answer:
+                self.ready = "ends" not in answer
+                raise Unparseable(answer["unparseable"])
+            self.ready = "mail" in answer or "end" in answer
+            yield answer, data
 
     def _answer(self) -> Frame:
         assert self._child.stdout
@@ -292,10 +293,10 @@ def _with_header_of(raw: bytes, mail: ParsedMail) -> ParsedMail:
     )
 
 
-def _file(said: dict[str, Any], data: bytes) -> ExtractedFile | RefusedAttachment:
-    if "refused" in said:
-        refused = attachment_from_json(said["refused"])
+def _file(answer: dict[str, Any], data: bytes) -> ExtractedFile | RefusedAttachment:
+    if "refused" in answer:
+        refused = attachment_from_json(answer["refused"])
         assert isinstance(refused, RefusedAttachment)
         return refused
-    kind, end = AttachmentKind(said["kind"]), len(data) - said["webp"]
-    return ExtractedFile(said["name"], said["mediaType"], kind, data[:end], said["sentAs"], data[end:])
+    kind, end = AttachmentKind(answer["kind"]), len(data) - answer["webp"]
+    return ExtractedFile(answer["name"], answer["mediaType"], kind, data[:end], answer["sentAs"], data[end:])

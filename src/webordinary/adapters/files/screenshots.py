@@ -125,9 +125,9 @@ class _Answers:
     def __init__(self, release: Path, read: ReadFile) -> None:
         self.unread: list[str] = []
         manifest = manifest_of(release)
-        said = {"read": staticmethod(partial(read, release)), "manifest": manifest, "unread": self.unread}
+        attributes = {"read": staticmethod(partial(read, release)), "manifest": manifest, "unread": self.unread}
         places = threading.BoundedSemaphore(FILES_AT_ONCE)
-        self._handler = type("Handler", (_PageHandler,), {**said, "places": places})
+        self._handler = type("Handler", (_PageHandler,), {**attributes, "places": places})
         self._server: _ReleaseServer | None = None
 
     def __enter__(self) -> _Answers:

@@ -179,10 +179,10 @@ def is_worked_on(repository: Path) -> bool:
     The age of a file says nothing after the clock of the machine was set.
     """
     where = os.fspath(repository.resolve())
-    told = {os.fsencode(text) for name in (where, repository) for text in (name, f"--git-dir={name}")}
+    own_paths = {os.fsencode(text) for name in (where, repository) for text in (name, f"--git-dir={name}")}
     for process in _PROCESSES.glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is another user's
-            if not told.isdisjoint((process / "cmdline").read_bytes().split(b"\0")):
+            if not own_paths.isdisjoint((process / "cmdline").read_bytes().split(b"\0")):
                 return True
             if Path(os.readlink(process / "cwd")).is_relative_to(where):  # noqa: PTH115  a folder may be gone
                 return True

@@ -249,8 +249,8 @@ def reach(git: Git, project: Project) -> None:
     if finished.code != 0:
         words = finished.err.decode(errors="replace").strip()
         check_access(project, words)
-        said = f"{project.project_id}: its repository {project.repo} does not answer ({_short(words)})"
-        raise Transient(said) from machine_fault_in(words)
+        message = f"{project.project_id}: its repository {project.repo} does not answer ({_short(words)})"
+        raise Transient(message) from machine_fault_in(words)
 
 
 def check_writable(git: Git, project: Project, branch: str) -> None:
@@ -266,5 +266,5 @@ def check_writable(git: Git, project: Project, branch: str) -> None:
 
 def _short(words: str) -> str:
     """On one line, as it stands in a sentence."""
-    said = words.partition(_ALWAYS_SAID)[0].strip() or words
-    return " ".join(said.split())[-_WORDS:]
+    message = words.partition(_ALWAYS_SAID)[0].strip() or words
+    return " ".join(message.split())[-_WORDS:]

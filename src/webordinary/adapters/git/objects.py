@@ -60,8 +60,8 @@ def find_invalid(tree: Path, changed: Mapping[str, str]) -> InvalidChange | None
 
 def not_taken_in(words: str) -> InvalidChange | None:
     """Why git could not take the files in, if that is because of what they are; None if it is worth another try."""
-    for said, reason in _GIT_REFUSES.items():
-        if said in words:
+    for pattern, reason in _GIT_REFUSES.items():
+        if pattern in words:
             return InvalidChange(f"{reason}.")
     return None
 
@@ -108,8 +108,10 @@ def _check_size(git: Git, commit: str) -> None:
 def _bytes_of(git: Git, objects: Sequence[str]) -> int:
     """The total size of these files; a repeated name counts twice."""
     asked = "".join(f"{oid}\n" for oid in dict.fromkeys(objects) if oid.strip("0"))
-    told = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked.encode()).splitlines()
-    sizes = {oid: int(size) for oid, kind, size in (line.split(" ") for line in told if line.count(" ") == 2)}
+    lines = git(
+        "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked.encode()
+    ).splitlines()
+    sizes = {oid: int(size) for oid, kind, size in (line.split(" ") for line in lines if line.count(" ") == 2)}
     return sum(sizes.get(oid, 0) for oid in objects)
 
 

@@ -231,6 +231,6 @@ class GitHistory:
 
 
 def _subjects(git: Git, commits: Collection[str]) -> dict[str, str]:
-    said = git.attempt("log", "--no-walk", "--ignore-missing", "--format=%H %s", *commits, "--")
-    lines = [line.partition(" ") for line in said.out.decode(errors="replace").split("\n")]
+    printed = git.attempt("log", "--no-walk", "--ignore-missing", "--format=%H %s", *commits, "--")
+    lines = [line.partition(" ") for line in printed.out.decode(errors="replace").split("\n")]
     return {name: subject for full, _, subject in lines for name in commits if full.startswith(name)}

@@ -138,8 +138,8 @@ def _lines(git: Git, name: str) -> list[bytes] | None:
 
 def _lines_of(git: Git, commit: str, file: str) -> set[int]:
     """Which lines of the checked out file this commit wrote, counted from 0."""
-    told = git("blame", "--porcelain", f"{commit}^..HEAD", "--", file)
-    return {int(line["line"]) - 1 for line in _LINE_OF.finditer(told) if line["commit"] == commit}
+    blamed = git("blame", "--porcelain", f"{commit}^..HEAD", "--", file)
+    return {int(line["line"]) - 1 for line in _LINE_OF.finditer(blamed) if line["commit"] == commit}
 
 
 def keep_what_others_use(git: Git, commit: str) -> None:

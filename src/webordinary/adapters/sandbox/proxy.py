@@ -91,8 +91,8 @@ def target_of(upstream: Upstream, path: str) -> str:
 
 def to_sign(upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, body: bytes) -> OutgoingRequest:
     """A request as its signature sees it, with those headers that arrive as they left."""
-    said = talk.headers.get("Content-Type")
-    headers = {"Host": host_of(upstream), **({"Content-Type": said} if said else {})}
+    content_type = talk.headers.get("Content-Type")
+    headers = {"Host": host_of(upstream), **({"Content-Type": content_type} if content_type else {})}
     url = f"{urlsplit(upstream.url).scheme}://{host_of(upstream)}{target_of(upstream, path)}"
     return OutgoingRequest(talk.command, url, headers, body)
 
@@ -250,11 +250,11 @@ class Forwarder:
         own = {key.lower(): value for key, value in headers.items()}
         ours = _NOT_PASSED_ON | own.keys()
         # Some servers read X_Api_Key as X-Api-Key.
-        said = [(key, value) for key, value in talk.headers.items() if key.lower().replace("_", "-") not in ours]
+        passed_on = [(key, value) for key, value in talk.headers.items() if key.lower().replace("_", "-") not in ours]
         connection = self._connection(name, upstream.url)
         connection.putrequest(talk.command, target_of(upstream, path), skip_host=True, skip_accept_encoding=True)
         connection.putheader("Host", host_of(upstream))
-        for key, value in [*said, *own.items()]:
+        for key, value in [*passed_on, *own.items()]:
             connection.putheader(key, value)
         if length or talk.command in ("POST", "PUT", "PATCH"):
             connection.putheader("Content-Length", str(length))

@@ -144,10 +144,10 @@ def self_test(tried: subprocess.CompletedProcess[bytes]) -> str:
     if tried.returncode in KILLED_CODES:
         raise ProgramKilled("a trial of bwrap")
     words = tried.stderr.decode(errors="replace").strip().splitlines()
-    said = f"a trial of bwrap ended with {tried.returncode}: {words[-1][:300] if words else 'no words'}"
-    if any(os.strerror(number) in said for number in _PASSING):
-        raise MachineFault(said)
-    return said
+    problem_text = f"a trial of bwrap ended with {tried.returncode}: {words[-1][:300] if words else 'no words'}"
+    if any(os.strerror(number) in problem_text for number in _PASSING):
+        raise MachineFault(problem_text)
+    return problem_text
 
 
 PROXY_PORT = 3128

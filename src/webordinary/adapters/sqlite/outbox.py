@@ -198,9 +198,9 @@ class SqliteAlerts:
 
     def tell(self, names: Collection[str], mail: Reply, now: datetime) -> bool:
         """Put the mail into the outbox, unless all of its alerts were mailed before."""
-        told = {"mail": mail.kind, "now": now.timestamp()}
+        values = {"mail": mail.kind, "now": now.timestamp()}
         with self._db.write() as conn:
-            fresh = sum(conn.execute(TELL, {**told, "name": name}).rowcount for name in names)
+            fresh = sum(conn.execute(TELL, {**values, "name": name}).rowcount for name in names)
             return bool(fresh) and conn.execute(PUT, put_row(mail, now)).rowcount == 1
 
     def forget(self, before: datetime) -> int:

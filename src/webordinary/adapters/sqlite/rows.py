@@ -146,8 +146,8 @@ def claim_of(row: sqlite3.Row) -> Claim:
 
 def result_text(result: JobResult) -> str:
     """A result as it is stored; what is empty is left out."""
-    said = zip(_RESULT_FIELDS, _result_values(result), strict=True)
-    return json_text({name: value for name, value in said if value or name == "summary"})
+    fields_with_values = zip(_RESULT_FIELDS, _result_values(result), strict=True)
+    return json_text({name: value for name, value in fields_with_values if value or name == "summary"})
 
 
 def result_of(text: str | None, key: ProjectUser) -> JobResult | None:

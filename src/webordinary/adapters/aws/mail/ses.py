@@ -15,9 +15,6 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Reply
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
     from types_boto3_sesv2 import SESV2Client
     from types_boto3_sesv2.type_defs import MessageTagTypeDef, SendEmailRequestTypeDef

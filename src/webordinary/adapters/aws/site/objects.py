@@ -18,9 +18,6 @@ from webordinary.model.errors import Permanent
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
-
-if TYPE_CHECKING:
-    from types_boto3_s3 import S3Client
     from types_boto3_s3.type_defs import PutObjectRequestTypeDef
 
 MANIFEST = f"{FOLDER}/manifest.json"
