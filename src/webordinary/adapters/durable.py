@@ -34,7 +34,7 @@ def write_durably(path: Path, data: bytes, through: Path | None = None) -> None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        sync_folder(path.parent)
+        sync_path(path.parent)
 
 
 def make_folder(folder: Path) -> None:
@@ -43,19 +43,14 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    _sync(folder)
+    sync_path(folder.parent)
 
 
 def sync_files(paths: Sequence[Path | str], among: Path) -> None:
     """Make the contents of files and folders durable; many of them by one sync of the file system they are on."""
     if len(paths) <= _SYNC_EACH or not _sync_file_system(among):
         for path in paths:
-            _sync(path)
+            sync_path(path)
 
 
 def remove_tree(path: Path) -> None:
@@ -73,7 +68,7 @@ def move_durably(source: Path, target: Path) -> None:
         inside = [path for path in source.rglob("*") if not path.is_symlink()]
         sync_files([*inside, source], source)
         source.rename(target)
-        sync_folder(target.parent)
+        sync_path(target.parent)
 
 
 def _sync_file_system(folder: Path) -> bool:
@@ -91,7 +86,8 @@ def _sync_file_system(folder: Path) -> bool:
     return True
 
 
-def _sync(path: Path | str) -> None:
+def sync_path(path: Path | str) -> None:
+    """Make the names in a folder, or the content of a file, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -27,7 +27,7 @@ from imap_tools.errors import ImapToolsError, MailboxLoginError
 from imap_tools.mailbox import BaseMailBox, MailBox, MailBoxStartTls, MailBoxUnencrypted
 from imap_tools.utils import encode_folder
 
-from webordinary.adapters.durable import disk_errors, make_folder, sync_folder
+from webordinary.adapters.durable import disk_errors, make_folder, sync_path
 from webordinary.adapters.passwords import Password
 from webordinary.mail.intake import WaitingMail
 from webordinary.mail.parsing.headers import with_crlf
@@ -348,7 +348,7 @@ class DropFolder:
             make_folder(target)
             for name in refs:
                 (source / name).rename(target / (f"{name.partition(':')[0]}:2,S" if maildir else name))
-            sync_folder(target)
+            sync_path(target)
 
     def _is_maildir(self) -> bool:
         return (self._folder / "new").is_dir()

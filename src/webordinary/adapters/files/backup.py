@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from webordinary.adapters.durable import make_folder, move_durably, sync_folder
+from webordinary.adapters.durable import make_folder, move_durably, sync_path
 from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed
 from webordinary.model.errors import Permanent
 
@@ -69,7 +69,7 @@ def pack(data: Path, target: Path, copy_database: Callable[[Path], int], now: da
         _read_back(draft, report)
         _sync_file(draft)
         draft.replace(target)
-        sync_folder(target.parent)
+        sync_path(target.parent)
         return manifest
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webordinary.adapters.durable import make_folder, sync_files, sync_folder
+from webordinary.adapters.durable import make_folder, sync_files, sync_path
 from webordinary.jobs.ports import no_check
 from webordinary.jobs.site_files import FOLDER, KEPT_RELEASES, SPARE, Release, Stage, release_name
 from webordinary.model.errors import Permanent, Transient, reason_of
@@ -65,7 +65,7 @@ class FolderReleases:
                 if not release.path.exists():
                     words = f"{release.path} cannot be made ({reason_of(problem)}); free some disk space"
                     raise Transient(words) from problem
-            sync_folder(release.path.parent)
+            sync_path(release.path.parent)
         shutil.rmtree(staged, ignore_errors=True)
         return release
 
@@ -201,7 +201,7 @@ def _link(target: Path, path: Path) -> None:
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fresh.symlink_to(target)
     fresh.rename(path)
-    sync_folder(path.parent)
+    sync_path(path.parent)
 
 
 def _sync_tree(folder: Path, began: int) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from webordinary.adapters.durable import disk_errors, make_folder, sync_folder, write_durably
+from webordinary.adapters.durable import disk_errors, make_folder, sync_path, write_durably
 from webordinary.model.errors import Permanent
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -144,7 +144,7 @@ class FolderSessionFiles:
                 with suppress(OSError):
                     Path(temporary).unlink(missing_ok=True)
                 raise
-            sync_folder(path.parent)
+            sync_path(path.parent)
 
     def drop(self, project_id: str, thread_id: str) -> None:
         self._path(project_id, thread_id).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from webordinary.adapters.durable import disk_errors, make_folder, sync_folder, write_durably
+from webordinary.adapters.durable import disk_errors, make_folder, sync_path, write_durably
 from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent, Transient, reason_of
@@ -35,7 +35,7 @@ class MaildirTransport:
             for part in ("tmp", "new", "cur"):
                 make_folder(self._folder / part)
             if self._delivered(name):
-                sync_folder(self._folder / "new")  # the first delivery may have died before its own sync
+                sync_path(self._folder / "new")  # the first delivery may have died before its own sync
                 return
             lines = reply.raw.replace(b"\r\n", b"\n")  # as files on this machine have them
             write_durably(self._folder / "new" / name, lines, through=self._folder / "tmp")

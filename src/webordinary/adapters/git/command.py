@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from webordinary.adapters.durable import disk_errors, sync_folder, write_durably
+from webordinary.adapters.durable import disk_errors, sync_path, write_durably
 from webordinary.adapters.processes import WORKER_MARK, Finished, run
 from webordinary.model.errors import (
     KILLED_CODES,
@@ -263,5 +263,5 @@ def sync_refs(repo: str, refs: Iterable[str]) -> None:
     with disk_errors(git_dir):
         for folder in sorted(folders, reverse=True):  # the innermost first
             with suppress(FileNotFoundError):  # packed meanwhile
-                sync_folder(folder)
-        sync_folder(git_dir / "objects" / "pack")
+                sync_path(folder)
+        sync_path(git_dir / "objects" / "pack")
