@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from benchmarks.parts.aws_calls import usage_of
 
 from webordinary.operations.capacity.costs import (
     BESIDES_CALLS,
@@ -21,7 +22,6 @@ from webordinary.operations.capacity.costs import (
     DayOfWork,
     monthly_bill,
     price,
-    usage_of,
     usage_of_day,
     worker_hour,
 )

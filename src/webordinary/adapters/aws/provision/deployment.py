@@ -106,13 +106,12 @@ def _rule(tools: Tools, one: Function, arn: str, **when: str) -> None:
         tools.events.put_targets(Rule=one.name, Targets=[{"Id": one.name, "Arn": arn}])
 
 
-def ensure_bounces(tools: Tools, arns: Mapping[str, str]) -> str:
-    """The topic to which SES tells bounces and complaints; returns its ARN."""
+def ensure_bounces(tools: Tools, arns: Mapping[str, str]) -> None:
+    """Make the topic of SES's bounces and complaints."""
     with translated("making the topic for bounces"):
         topic = tools.sns.create_topic(Name=names.BOUNCES)["TopicArn"]
         _allow(tools, BOUNCES, "sns.amazonaws.com", topic)
         tools.sns.subscribe(TopicArn=topic, Protocol="lambda", Endpoint=arns[BOUNCES.name])
-        return topic
 
 
 def _allow(tools: Tools, one: Function, principal: str, source_arn: str) -> None:
@@ -269,7 +268,6 @@ class DeploymentState:
     functions: Mapping[str, str]
     raw_bucket: str
     store_bucket: str
-    bounces_topic_arn: str
 
 
 def provision_all(
@@ -291,11 +289,11 @@ def provision_all(
     report(f"workflow {names.STATE_MACHINE} is {'made' if made else 'there'}")
     ensure_async_rules(tools, _queue_arn(clients, names.DEAD_LETTERS))
     ensure_rules(tools, arns, machine)
-    topic = ensure_bounces(tools, arns)
+    ensure_bounces(tools, arns)
     # Last: from here on a mail is taken.
     ensure_mail_starts_intake(clients, tools, arns[names.INTAKE], raw_bucket, RAW_PREFIX)
     report(f"mails under {raw_bucket}/{RAW_PREFIX} are taken")
-    return DeploymentState(machine, arns, raw_bucket, store_bucket, topic)
+    return DeploymentState(machine, arns, raw_bucket, store_bucket)
 
 
 def _queue_arn(clients: Clients, name: str) -> str:
