@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -92,7 +93,7 @@ def folder() -> SettingRule:
     def read(raw: object) -> Path:
         if not isinstance(raw, str | Path) or not str(raw) or "\0" in str(raw):
             raise ValueError(raw)
-        return Path(raw).expanduser().absolute()
+        return Path(os.path.normpath(Path(raw).expanduser().absolute()))
 
     return SettingRule(read, "the path of a folder")
 

@@ -25,6 +25,7 @@ from tests.harness.console import FORM, PAGE, open_console
 from tests.integration.git_over_http import serving
 from tests.unit.test_house import commands
 from webordinary.adapters.dot_git import MAX_RULES_BYTES
+from webordinary.compose.checks import projects_checks
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
@@ -658,6 +659,51 @@ def test_a_domain_is_added_checked_and_removed_by_click_as_by_command(container:
     for name in ("www.pottery.invalid", "localhost.pottery.invalid"):
         assert page.post(f"{domains}/removals", data={"domain": name}, headers=FORM).status_code == 303
     assert settings_of(container).domains == ()
+
+
+def test_a_webhook_that_no_one_can_call_says_so(
+    container: Container, page: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = page.post("/sites/amelia/hooks", headers=FORM).text
+    assert "No one outside this machine reaches this address" in made
+    assert "Its repository is a folder of this machine" in made
+    assert main(["project", "hook", "amelia", "--data", str(container.config.data)]) == 0
+    out = capsys.readouterr().out
+    assert "The former secret is no longer valid." in out
+    assert "No one outside this machine reaches this address" in out
+    project = settings_of(container)
+    public = replace(container.config, public_url="https://console.example.com")
+    assert site_settings.hook_doubts(public, replace(project, repo="https://git.example.com/a.git")) == []
+
+
+def test_a_site_that_no_person_may_publish_says_so_on_its_page_and_in_doctor(
+    container: Container, page: TestClient
+) -> None:
+    assert "No person may publish" not in page.get("/sites/amelia").text
+    site_settings.set_role(container, "amelia", "scott@example.com", SenderRole.EDITOR)
+    assert "No person may publish amelia" in page.get("/sites/amelia").text
+    found = {check.name: check.look().what for check in projects_checks(container) if check.name == "people of amelia"}
+    assert "no person may publish amelia" in found["people of amelia"]
+
+
+def test_a_second_site_of_a_person_changes_where_to_write_for_the_first_and_says_so(
+    container: Container, page: TestClient, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder, data = tmp_path / "kiln", str(container.config.data)
+    folder.mkdir()
+    (folder / "index.html").write_text("<title>Kiln</title><h1>Kiln</h1>")
+    add = ["project", "add", "kiln", "--repo", str(folder), "--user", "scott", "--sender", "scott@example.com"]
+    assert main([*add, "--data", f"{data}/../data"]) == 0
+    words = "as scott@example.com has two sites now, amelia is changed by mail to edit+amelia@localhost from now on"
+    out = capsys.readouterr().out
+    assert words in out
+    assert "/../" not in out
+    assert "writes to edit+amelia@localhost for this one" in page.get("/sites/amelia").text
+    assert main([*add, "--data", data]) == 0
+    assert words not in capsys.readouterr().out, "it has changed already"
+    assert main(["project", "remove", "kiln", "--yes", "--data", data]) == 0
+    assert "a new site called kiln goes on with it; to begin anew, move it away" in capsys.readouterr().out
+    assert "for this one" not in page.get("/sites/amelia").text
 
 
 def test_the_secret_of_a_webhook_is_shown_once_and_a_new_one_ends_it(container: Container, page: TestClient) -> None:

@@ -31,6 +31,7 @@ from webordinary.model.errors import Transient, WebOrdinaryError
 from webordinary.model.projects import Project
 from webordinary.operations import onboarding, sample
 from webordinary.operations.onboarding import origins_of
+from webordinary.operations.site_settings import lacks_publisher
 
 MOST_PROJECTS = 50
 MOST_LOOKED_UP = 20
@@ -72,6 +73,8 @@ def projects_checks(services: Container) -> Iterator[Check]:
     projects = services.directory.projects()
     for project in projects[:MOST_PROJECTS]:
         yield Check(f"repository of {project.project_id}", partial(_repository, services, project))
+        if lacks_publisher(services, project.project_id):
+            yield Check(f"people of {project.project_id}", partial(_without_publisher, project.project_id))
     if len(projects) > MOST_PROJECTS:
         words = f"only {MOST_PROJECTS} of {len(projects)} sites are looked at"
         yield Check("other sites", lambda: doubtful(words, "`webordinary project show NAME` shows each"))
@@ -79,6 +82,11 @@ def projects_checks(services: Container) -> Iterator[Check]:
         yield Check("mail files", partial(_mail_files, services))
         yield Check("senders", partial(_senders, services))
         yield Check("clock", partial(_clock, services))
+
+
+def _without_publisher(project_id: str) -> CheckResult:
+    words = f"no person may publish {project_id}: its changes stay on the edit site"
+    return doubtful(words, f"`webordinary project role {project_id} MAIL both` lets one publish")
 
 
 def _database(file: Path) -> CheckResult:

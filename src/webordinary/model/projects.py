@@ -162,3 +162,5 @@ class DomainFinding:
     """The finding, and what to do."""
     records: tuple[str, ...] = ()
     """What belongs into its DNS, if that is not right."""
+    compared: bool = True
+    """False where it is not known whether it leads here."""

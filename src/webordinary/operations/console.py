@@ -59,6 +59,10 @@ class SiteState:
     credential: str
     waiting: int
     """Open jobs."""
+    mailboxes: Mapping[str, str]
+    """Where each person writes, by address."""
+    lacks_publisher: bool
+    """It has people, and none of them may publish it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +290,7 @@ class Console:
         if project is None:
             return None
         since = (services.clock.now() - timedelta(days=COST_DAYS)).date()
-        people = (sender for sender in services.directory.senders() if sender.key.project_id == project_id)
+        people = [sender for sender in services.directory.senders() if sender.key.project_id == project_id]
         return SiteState(
             project,
             onboarding.health_of(services, project),
@@ -300,6 +304,8 @@ class Console:
             project.daily_cap_usd or services.config.daily_cap_usd,
             services.credentials.kind(project_id).value,
             sum(len(services.jobs.open_jobs(key, limit=MOST_ITEMS)) for key in services.jobs.keys_of(project_id)),
+            {one.address: onboarding.mailbox_of(services, one.address, project_id) for one in people},
+            site_settings.lacks_publisher(services, project_id),
         )
 
     def rebuild(self, project_id: str, *, pushed: bool = False) -> bool:

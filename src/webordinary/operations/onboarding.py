@@ -85,6 +85,12 @@ def mailbox_of(services: Container, sender: str, project_id: str) -> str:
     return with_token(services.config.mailbox, project_id) if several else services.config.mailbox
 
 
+def moved_mailboxes(services: Container, sender: str, project_id: str) -> dict[str, str]:
+    """The other site of a person, by name, with where to write for it: its address changed as this site was added."""
+    others = [one for one in services.directory.entries(sender) if one.key.project_id != project_id]
+    return {one.key.project_id: mailbox_of(services, sender, one.key.project_id) for one in others if len(others) == 1}
+
+
 def diff_of(services: Container, project_id: str, commit: str) -> str:
     """What a commit changed, bounded; empty if its project or the commit is gone, or its repository cannot be read."""
     project = services.directory.project(project_id)
@@ -132,7 +138,7 @@ def onboard(
             f"{left} is kept from a removed site {project_id}, and lacks what is in {repo}: name another site, say "
             f"--repo {left} to go on with it, or move it away to begin anew"
         )
-    if known and known.repo != address:
+    if known and not _same_place(known.repo, address):
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
     project = known or Project(project_id, address, agent=services.config.agent)
     if folder is not None:
@@ -165,6 +171,11 @@ def onboard(
         # The lowest fence there is: a release of a worker, made meanwhile or later, wins.
         problem = _build_and_note(services, project, LOWEST_FENCE)
     return Onboarded(unshown, problem)
+
+
+def _same_place(one: str, other: str) -> bool:
+    """Whether two addresses are the same; a folder of this machine may be written in several ways."""
+    return one == other or (Path(one).is_absolute() and Path(one).resolve() == Path(other).resolve())
 
 
 def _refuse_overlap(services: Container, project: Project) -> None:

@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from webordinary.compose.container import Container
@@ -147,6 +148,19 @@ def hook_address(public_url: str, port: int, project_id: str) -> str:
     return f"{(public_url or f'http://127.0.0.1:{port}').rstrip('/')}/hooks/{project_id}"
 
 
+def hook_doubts(config: Config, project: Project) -> list[str]:
+    """Why no one may call the webhook of a site, in words."""
+    doubts = []
+    if not config.public_url:
+        doubts.append("No one outside this machine reaches this address: set `public_url` first (docs/server.md).")
+    if Path(project.repo).is_absolute():
+        doubts.append(
+            f"Its repository is a folder of this machine, which calls no webhook by itself: after a push run "
+            f"`webordinary release rebuild {project.project_id}`."
+        )
+    return doubts
+
+
 MOST_DOMAINS = 20
 _PUBLIC_NAME = re.compile(r"\.(?:[a-z]{2,63}|xn--[a-z0-9-]+)\Z")
 """The end of a domain below a top-level domain; neither one word nor an IP address."""
@@ -248,7 +262,7 @@ def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding
         return DomainFinding(domain, True, f"{domain} leads here", records)
     if not expected:
         words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
-        return DomainFinding(domain, False, words, records)
+        return DomainFinding(domain, False, words, records, compared=False)
     leads = ", ".join(sorted(found)) or "no address"
     words = f"{domain} leads to {leads}, not to {', '.join(sorted(expected))}: correct its DNS record"
     return DomainFinding(domain, False, words, records)

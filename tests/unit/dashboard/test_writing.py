@@ -82,6 +82,19 @@ def test_a_reply_before_the_answer_names_the_mail_itself(world: DashboardTables,
     assert only_mail(world)["In-Reply-To"].endswith("@example.com>")
 
 
+def test_who_has_several_sites_writes_for_the_one_that_is_chosen(world: DashboardTables, page: TestClient) -> None:
+    world.put("projects", project_id="bakery", settings="{}", created_at=0.0)
+    world.put("senders", address=SCOTT, project_id="bakery", user_id="scott", created_at=0.0)
+    shown = page.get("/write").text
+    assert f'value="{SCOTT} bakery"' in shown
+    assert f"{SCOTT} (bakery#scott), to edit+bakery@" in shown
+    sent = page.post("/mails", data={"from": f"{SCOTT} bakery", "text": "Please."}, headers=OWN)
+    assert sent.status_code == 303
+    assert only_mail(world)["To"].startswith("edit+bakery@")
+    wrong = page.post("/mails", data={"from": f"{SCOTT} kiln", "text": "Please."}, headers=OWN)
+    assert (wrong.status_code, "known senders" in wrong.text) == (400, True)
+
+
 def test_a_header_cannot_be_smuggled_in_by_the_subject(world: DashboardTables, page: TestClient) -> None:
     send(page, subject="Hello\r\nBcc: victim@example.com", text="Please.")
     mail = only_mail(world)

@@ -204,14 +204,16 @@ def add_hook(parts: Commands) -> None:
 def make_hook(args: argparse.Namespace) -> int:
     """The secret is printed once; the former one is no longer valid."""
     with open_container(load_existing(args)) as services:
-        find_site(services, args.name)
+        project = find_site(services, args.name)
         if args.remove:
             site_settings.remove_hook(services, args.name)
             return _report(args, {"removed": args.name}, [f"{args.name} has no webhook any more."])
-        secret, config = site_settings.new_hook(services, args.name), running.as_it_runs(services.config)
+        config = running.as_it_runs(services.config)
+        secret, doubts = site_settings.new_hook(services, args.name), site_settings.hook_doubts(config, project)
     url = site_settings.hook_address(config.public_url, config.port, args.name)
     lines = [f"Payload URL   {url}", f"Secret        {secret}", "Content type  application/json, event: push"]
-    return _report(args, {"url": url, "secret": secret}, lines)
+    notes = [*(["The former secret is no longer valid."] if project.hook_secret else []), *doubts]
+    return _report(args, {"url": url, "secret": secret, "notes": notes}, [*lines, *notes])
 
 
 def add_role(parts: Commands) -> None:
@@ -338,8 +340,10 @@ def add_project(args: argparse.Namespace) -> int:
         new = services.directory.project(key.project_id) is None
         left = onboarding.repository_left_by(services, key.project_id)
         former = renamed(services, sender, key)
+        entitled_anew = key.project_id not in {one.key.project_id for one in services.directory.entries(sender)}
         done = onboarding.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = onboarding.mailbox_of(services, sender, key.project_id)
+        moved = onboarding.moved_mailboxes(services, sender, key.project_id) if entitled_anew else {}
         origin = onboarding.project_of(services, key.project_id).repo
         first = send.send_first_mail(services, sender, mailbox, requested=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
@@ -347,12 +351,15 @@ def add_project(args: argparse.Namespace) -> int:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
         more = {"sample_mail": first, "repository_of_before": again, "not_shown": list(done.unshown[:MAX_NAMES])}
         more |= {"problem": done.problem, "renamed_from": former}
+        more |= {"moved_mailboxes": [f"{other}: {address}" for other, address in moved.items()]}
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     ready = "is added" if done.problem else "is ready"
     print(f"{key} {ready}: mail from {sender} to {mailbox} changes it.")
     if former:
         print(f"  {sender} was {former} there: it is {key.user_id} from now on; earlier conversations stay apart")
+    for other, address in moved.items():
+        print(f"  as {sender} has two sites now, {other} is changed by mail to {address} from now on: say so")
     while_up = "" if profile_of(config).is_public else " while `up` runs"
     print(f"  it is kept in {origin} and shown at {container.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
@@ -501,11 +508,14 @@ def _remove_site(args: argparse.Namespace) -> int:
             confirm(f"Remove {args.name}?", *_KEPT, _about_site(leaving))
         with progress(f"removing {args.name}") as report:
             remove(services, leaving, report, force=args.force)
+        left = onboarding.repository_left_by(services, args.name)
     if args.json:
         senders = [sender.address for sender in leaving.senders]
         print_json({"removed": args.name, "senders": senders, "repository": leaving.project.repo})
         return Exit.OK
     print(f"{args.name} is removed; its repository {leaving.project.repo} stays as it is.")
+    if left:
+        print(f"  a new site called {args.name} goes on with it; to begin anew, move it away")
     return Exit.OK
 
 

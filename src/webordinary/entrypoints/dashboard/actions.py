@@ -352,8 +352,10 @@ class ActionPages:
         """Give a site a webhook, or a new secret; the answer is the only page that shows it."""
         project_id = request.path_params["project_id"]
         secret = await self._act(site_settings.new_hook, project_id, _user(request))
+        project = await self._act(_project, project_id)
+        doubts = site_settings.hook_doubts(self._services.config, project) if project else []
         address = hook_address(self._d.public_url, self._d.port, project_id)
-        return self._templates.page("hook.html", site=project_id, address=address, secret=secret)
+        return self._templates.page("hook.html", site=project_id, address=address, secret=secret, doubts=doubts)
 
     async def keep_credential(self, request: Request) -> Response:
         """Use another credential for a site's repository, if it is let in with it."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import smtplib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from email.utils import getaddresses, make_msgid
+from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -16,6 +18,7 @@ from starlette.types import Message
 
 from webordinary.entrypoints.dashboard.mail_view import reply_message
 from webordinary.entrypoints.dashboard.ports import Dashboard, Example, Readers, Templates
+from webordinary.mail.addresses import with_token
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.errors import WebOrdinaryError, reason_of
 from webordinary.model.snapshot import MailDetail
@@ -189,7 +192,9 @@ class WritePages:
 
     def _draft(self, sent: Sent) -> MailForm:
         """A mail from the fields of the form; the headers of a reply come from the mail that it answers."""
-        senders = [sender.address for sender in self._d.overview.senders()]
+        entries = self._d.overview.senders()
+        senders = [sender.address for sender in entries]
+        author, _, site = sent.sender.partition(" ")  # the name of the site is there if its person has several
         detail = self._d.overview.mail(sent.reply_to) if EMAIL_ID.fullmatch(sent.reply_to) else None
         if detail is not None:
             basis = answering(detail, self._d.mailbox)
@@ -198,17 +203,22 @@ class WritePages:
         example = self._example(sent.example)
         letter = replace(
             basis,
-            sender=sent.sender or basis.sender,
+            sender=author or basis.sender,
+            recipient=basis.recipient if detail or not site else with_token(self._d.mailbox, site),
             subject=sent.subject or basis.subject,
             text=sent.text,
             files=(*sent.files, *(example.files if example else ())),
         )
         draft = MailForm(letter, sent.example if example else 0, sent.reply_to if detail else "")
-        return check(draft, senders) if sent.complete else draft
+        known = not site or site in {one.key.project_id for one in entries if one.address == author}
+        return check(draft, senders if known else ()) if sent.complete else draft
 
     def _example(self, number: int) -> Example | None:
         return self._d.examples[number - 1] if 0 < number <= len(self._d.examples) else None
 
     async def _form(self, draft: MailForm, status: int = 200) -> Response:
         senders = await self._readers.look(self._d.overview.senders)
-        return self._templates.page("write.html", status, draft=draft, senders=senders, examples=self._d.examples)
+        sites = Counter(sender.address for sender in senders)
+        values: dict[str, Any] = {"draft": draft, "senders": senders, "sites": sites, "examples": self._d.examples}
+        values["several_sites"] = max(sites.values(), default=0) > 1
+        return self._templates.page("write.html", status, None, **values)
