@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import smtplib
 import socket
@@ -503,3 +504,21 @@ def test_the_hours_of_senders_are_counted_apart_and_their_number_is_bounded() ->
     for other in "ab":
         rates.count("peer", other)
     assert rates.allows("peer", SCOTT), "the oldest is forgotten first"
+
+
+def test_mails_that_a_full_disk_refuses_are_one_line_of_the_log_and_their_number_at_the_end(
+    harness: IntakeHarness, server: SmtpServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file where the folder of mails belongs refuses each write, as a full disk does; each names another file."""
+    (tmp_path / "mail").write_text("no folder")
+    with caplog.at_level(logging.WARNING, logger="webordinary.entrypoints.smtp"):
+        for number in range(5):
+            with pytest.raises(Transient, match="452"):
+                transports.send(letter(f"wish {number}"), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        assert len(caplog.messages) == 1
+        assert "not accepted for now" in caplog.messages[0]
+        (tmp_path / "mail").unlink()
+        transports.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        transports.send(letter("again"), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    assert len(caplog.messages) == 2
+    assert caplog.messages[1].startswith("SMTP: 5 mails were not accepted: … could not be written (")

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, AnyStr
 
@@ -23,7 +23,7 @@ from aiosmtpd.smtp import Session as SmtpSession
 
 from webordinary.entrypoints.smtp_data import MAX_LINE_BYTES, DataPool, MailData
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.intake import HERE_ALREADY, Accepted
+from webordinary.mail.intake import HERE_ALREADY, Accepted, RefusalLog
 from webordinary.mail.parsing.parts import MAX_MAIL_BYTES
 from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
 from webordinary.model.mail import Delivery, TransportKind
@@ -43,6 +43,7 @@ class IntakeHandler:
     threads: Executor
     max_recipients: int
     rates: SenderRates
+    refusals: RefusalLog = field(default_factory=lambda: RefusalLog(log, "SMTP"), compare=False)
 
     async def handle_PROXY(  # noqa: N802
         self, server: _Session, session: SmtpSession, envelope: SmtpEnvelope, proxy: ProxyData
@@ -94,7 +95,7 @@ class IntakeHandler:
             log.error("mail not accepted until the database is mended: %s", problem)
             return "451 4.3.0 mail cannot be stored until the operator has looked: try again later"
         except Transient as problem:
-            log.warning("mail not accepted for now: %s", problem)
+            self.refusals.refused(problem)
             return "452 4.3.1 cannot store mail at the moment: try again later"
         except Permanent as problem:
             log.warning("mail not accepted: %s", problem)
@@ -102,6 +103,7 @@ class IntakeHandler:
         except Exception:
             log.exception("mail not accepted")
             return "451 4.3.0 something went wrong here: try again later"
+        self.refusals.taken()
         for mail in accepted:
             if mail.is_new:
                 self._announce(mail.email_id)

@@ -9,7 +9,9 @@ the sender is proven by other means.
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +34,43 @@ class Accepted:
 
     email_id: str
     is_new: bool
+
+
+_PATH = re.compile(r"\S*/\S*")
+
+
+class RefusalLog:
+    """Logs the first mail that has to come again for a reason, then their number once a mail is taken. Thread-safe.
+
+    On a full disk each sender comes again every few minutes: a line for each mail would fill it further.
+    """
+
+    def __init__(self, log: logging.Logger, name: str) -> None:
+        self._log, self._name, self._guard = log, name, threading.Lock()
+        self._reason, self._count = "", 0
+
+    def refused(self, problem: Transient) -> None:
+        """A mail was not taken; other files of the same fault are the same reason."""
+        reason = _PATH.sub("…", str(problem))
+        with self._guard:
+            if reason == self._reason:
+                self._count += 1
+                return
+            self._tell()
+            self._reason, self._count = reason, 1
+            self._log.warning("%s: not accepted for now: %s", self._name, problem)
+
+    def taken(self) -> None:
+        """A mail was taken: what was refused is over."""
+        if self._reason:
+            with self._guard:
+                self._tell()
+                self._reason = ""
+
+    def _tell(self) -> None:
+        if self._reason:
+            mails = "1 mail was" if self._count == 1 else f"{self._count} mails were"
+            self._log.warning("%s: %s not accepted: %s", self._name, mails, self._reason)
 
 
 def accept(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.intake import Accepted, WaitingMail, delivery_of
+from webordinary.mail.intake import Accepted, RefusalLog, WaitingMail, delivery_of
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Delivery, TransportKind
@@ -74,6 +74,10 @@ class MailReader:
     events: Events
     _failing_since: datetime | None = None
     _warned_at: datetime | None = None
+    _refusals: RefusalLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._refusals = RefusalLog(_log, self.name)
 
     @property
     def name(self) -> str:
@@ -118,9 +122,11 @@ class MailReader:
         try:
             if mail.refusal:
                 raise Permanent(mail.refusal)
-            return self.intake.accept(mail.raw, delivery_of(mail.raw, self.transport, self.mailbox, now))
+            taken = self.intake.accept(mail.raw, delivery_of(mail.raw, self.transport, self.mailbox, now))
+            self._refusals.taken()
+            return taken
         except Transient as problem:
-            _log.warning("%s: mail %s waits: %s", self.name, mail.ref, problem)
+            self._refusals.refused(problem)
             return None
         except Permanent as problem:
             data = {"reason": f"{self.name}: mail {mail.ref} was not taken: {problem}"}
