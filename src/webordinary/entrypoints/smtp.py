@@ -32,7 +32,8 @@ Accept = Callable[[bytes, Delivery], Sequence[Accepted]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+# No slots: aiosmtpd lists the members of its handler, which fails for such classes on Python 3.11.2, that of Debian 12.
+@dataclass(frozen=True)
 class IntakeHandler:
     """Called by aiosmtpd; its method names are aiosmtpd's."""
 

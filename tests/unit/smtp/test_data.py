@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from webordinary.entrypoints.smtp import IntakeHandler
 from webordinary.entrypoints.smtp_data import FREE_BYTES, MAX_LINE_BYTES, DataPool, MailData
 
 MB = 1024 * 1024
@@ -120,3 +121,8 @@ def test_a_full_pool_takes_small_mails() -> None:
     pool.provision()
     assert small.refusal == ""
     assert all(hog.refusal for hog in hogs)
+
+
+def test_the_handler_of_the_smtp_server_has_no_slots() -> None:
+    """On Python 3.11.2, that of Debian 12, aiosmtpd cannot look through a dataclass with slots: no mail came in."""
+    assert not hasattr(IntakeHandler, "__slots__")

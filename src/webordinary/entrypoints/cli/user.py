@@ -93,8 +93,8 @@ def list_sessions(args: argparse.Namespace) -> int:
         found = access.secrets.of(args.name)
         if args.end:
             ended = sum(access.secrets.remove(secret.digest) for secret in found)
-            access.record(_me(), f"ended {ended} sessions of {args.name}", "command line")
-            return _done(args, {"ended": ended}, f"{ended} sessions and tokens of {args.name} have ended.")
+            access.record(_me(), f"ended sessions and tokens of {args.name}: {ended}", "command line")
+            return _done(args, {"ended": ended}, f"sessions and tokens of {args.name} that have ended: {ended}")
     if args.json:
         print_json([{"kind": s.kind.value, "label": s.label, "expires_at": s.expires_at.isoformat()} for s in found])
     else:
