@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness import bar, interleaved, options, report, summary, working_folder
 from parts.edits import Workbench
-from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.adapters.git.origins import GitSourceRollback
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.jobs.site_files import KEPT_RELEASES, Stage
 from webordinary.model.claims import ProjectLease

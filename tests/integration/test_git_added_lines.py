@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from webordinary.adapters.git.command import Git
-from webordinary.adapters.git.revert import take_out_added_lines, without_added_lines
+from webordinary.adapters.git.repository import take_out_added_lines, without_added_lines
 
 pytestmark = pytest.mark.needs("git")
 PAGE = "<main>\n<p>one</p>\n<p>two</p>\n</main>\n"

@@ -61,9 +61,20 @@ def test_live_begins_with_main_where_a_mail_made_the_first_commit(tmp_path: Path
     assert live_start(git, commits[-1], "") == commits[-1]
 
 
-def test_a_comparison_asks_git_nothing_twice(tmp_path: Path) -> None:
+def test_a_comparison_on_one_line_starts_no_git(tmp_path: Path) -> None:
     git, commits = repository(tmp_path, "A site", CHANGE, CHANGE)
     CountingGit.asked.clear()
     state = compare(GitLines(git), commits[-1], live_start(git, commits[-1], ""), "job-9", begun=False)
     assert [one.commit for one in state.waiting] == commits[1:]
+    assert not CountingGit.asked
+
+
+def test_a_comparison_after_a_merge_asks_git_nothing_twice(tmp_path: Path) -> None:
+    git, [_, first] = repository(tmp_path, "A site", CHANGE)
+    tree = git("rev-parse", "HEAD^{tree}").strip()
+    beside = git("commit-tree", tree, "-p", f"{first}^", "-m", "By hand").strip()
+    merge = git("commit-tree", tree, "-p", first, "-p", beside, "-m", "Merged by hand").strip()
+    CountingGit.asked.clear()
+    state = compare(GitLines(git), merge, live_start(git, merge, ""), "job-9", begun=False)
+    assert [one.commit for one in state.waiting] == [first]
     assert max(CountingGit.asked.values()) == 1, CountingGit.asked

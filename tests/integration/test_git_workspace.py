@@ -366,3 +366,82 @@ def test_a_published_change_can_be_looked_at(world: OriginWithWorkers) -> None:
     assert "-About\n+Us\n" in diff
     assert history.diff(world.project, "0" * 40) is None
     assert history.diff(world.project, "--output=/tmp/x") is None
+
+
+def programs_of_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which each start of git that we make leaves what it was asked."""
+    log, real = folder / "asked", shutil.which("git")
+    (folder / "bin").mkdir()
+    first_word = f'for word; do case $word in -*) ;; *) echo "$word" >> {log}; break ;; esac; done'
+    (folder / "bin" / "git").write_text(f'#!/bin/sh\n{first_word}\nexec {real} "$@"\n')
+    (folder / "bin" / "git").chmod(0o755)
+    log.touch()
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+    return log
+
+
+def test_a_mail_of_a_held_key_starts_git_six_times(
+    world: OriginWithWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, lease = world.worker(), ProjectLease("amelia", "w-1", 1)
+    publish(one, changed(one, one.prepare(work(world.project)), "about.html", "Us\n"), lease)
+    asked = programs_of_git(tmp_path, monkeypatch)
+    publish(one, changed(one, one.prepare(work(world.project, "job-2")), "about.html", "We\n"), lease)
+    assert asked.read_text().split() == ["checkout", "clean", "add", "write-tree", "pack-objects", "update-ref"]
+    assert world.git("show", "main:about.html") == "We"
+    assert world.git("fsck", "--full", "--strict", "--no-dangling") == ""
+
+
+def test_who_takes_a_key_over_starts_git_for_what_is_new(
+    world: OriginWithWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = world.worker("w-1"), world.worker("w-2")
+    two.prepare(work(world.project, worker="w-2", fence=10))
+    publish(
+        one,
+        changed(one, one.prepare(work(world.project, fence=11)), "about.html", "Us\n"),
+        ProjectLease("amelia", "w-1", 1),
+    )
+    asked = programs_of_git(tmp_path, monkeypatch)
+    workspace = two.prepare(work(world.project, "job-2", worker="w-2", fence=12))
+    assert asked.read_text().split() == ["pack-objects", "update-ref", "pack-objects", "checkout", "clean"]
+    assert (workspace.path / "about.html").read_text() == "Us\n"
+
+
+@pytest.mark.parametrize("way", ["hook", "settings"])
+def test_an_origin_that_does_more_with_a_push_gets_one(
+    world: OriginWithWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "hook":
+        hook = world.origin / "hooks" / "post-receive"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'received'}\n")
+        hook.chmod(0o755)
+    else:
+        config = world.origin / "config"
+        config.write_text(f"[receive]\n\tfsckObjects = true\n{config.read_text()}")
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    asked = programs_of_git(tmp_path, monkeypatch)
+    one.save(changed(one, workspace, "about.html", "Us\n"))
+    assert "push" in asked.read_text().split()
+    assert way != "hook" or (tmp_path / "received").exists()
+
+
+def test_a_push_to_a_plain_origin_that_moved_is_refused(world: OriginWithWorkers) -> None:
+    one, lease = world.worker(), ProjectLease("amelia", "w-1", 1)
+    mine = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
+    one.enter(mine, lease)
+    joined = one.join(mine)
+    assert isinstance(joined, Merged)
+    commit_by_hand(world.clone("person"), "index.html", "By hand\n")
+    before = world.refs()
+    assert not one.push(mine, joined, lease)
+    assert world.refs() == before
+
+
+def publish(repository: GitRepository, workspace: Workspace, lease: ProjectLease) -> None:
+    repository.enter(workspace, lease)
+    joined = repository.join(workspace)
+    assert isinstance(joined, Merged)
+    assert repository.push(workspace, joined, lease)

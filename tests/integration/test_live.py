@@ -16,7 +16,7 @@ from tests.harness.sample_project import EndsWith, SampleProject
 from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, CrashingBefore, JobCrash, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
-from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.adapters.git.origins import GitSourceRollback
 from webordinary.jobs import live
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs

@@ -14,8 +14,8 @@ from tests.harness.sample_project import SampleProject
 from tests.integration.test_cli_project import add, repo
 from tests.unit.jobs.fixtures import OTHER_THREAD
 from webordinary.adapters.agents.builtin.agent import BuiltinAgent
+from webordinary.adapters.git.origins import GitSourceRollback
 from webordinary.adapters.git.repository import QUICK_SECONDS
-from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main

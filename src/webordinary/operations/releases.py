@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.adapters.git.origins import GitSourceRollback
 from webordinary.compose.container import Container
 from webordinary.compose.steps import brand_of
 from webordinary.jobs.history import LiveState, words_of

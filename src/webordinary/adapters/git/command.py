@@ -6,9 +6,10 @@ And repositories that survive a power cut: the settings of our origins, and the 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -61,6 +62,8 @@ _ATTRIBUTES = "* !filter !ident !text !eol !crlf !working-tree-encoding !conflic
 
 Git writes past its memory where the marks of conflicts are longer than it can count.
 """
+_NAME, _ADDRESS = "WebOrdinary", "webordinary@localhost"
+COMMITTER = f"{_NAME} <{_ADDRESS}>"
 _PASSED_ON = ("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR")
 
 
@@ -142,10 +145,10 @@ class Git:
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",  # `refs/replace` of an origin must not show us another tree than it serves
             "GIT_EDITOR": "true",
-            "GIT_AUTHOR_NAME": "WebOrdinary",
-            "GIT_AUTHOR_EMAIL": "webordinary@localhost",
-            "GIT_COMMITTER_NAME": "WebOrdinary",
-            "GIT_COMMITTER_EMAIL": "webordinary@localhost",
+            "GIT_AUTHOR_NAME": _NAME,
+            "GIT_AUTHOR_EMAIL": _ADDRESS,
+            "GIT_COMMITTER_NAME": _NAME,
+            "GIT_COMMITTER_EMAIL": _ADDRESS,
             "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
         }
         for number, (name, value) in enumerate(_SETTINGS.items()):
@@ -170,6 +173,28 @@ def local_origin(repo: str) -> Path | None:
     return None
 
 
+def refs_in(git_dir: Path, names: Sequence[str]) -> dict[str, str] | None:
+    """These refs of a repository, and those below these names, by what they point to; None if git is to be asked.
+
+    What is packed is read last: git packs a ref before it removes its file.
+    """
+    if (git_dir / "reftable").exists():
+        return None
+    found: dict[str, str] = {}
+    for name in names:
+        path = git_dir / name
+        for file in path.rglob("*") if path.is_dir() else (path,):
+            if file.suffix != ".lock" and file.is_file():
+                found[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="ascii").strip()
+    packed = git_dir / "packed-refs"
+    for line in packed.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if packed.exists() else ():
+        oid, _, ref = line.partition(" ")
+        if any(ref == name or ref.startswith(f"{name}/") for name in names):
+            found.setdefault(ref, oid)
+    return found if all(map(_OID.fullmatch, found.values())) else None
+
+
+_OID = re.compile(r"[0-9a-f]{40}")
 _PROCESSES = Path("/proc")
 
 
@@ -227,6 +252,21 @@ def harden_origin(git_dir: Path) -> bool:
         return False
     write_durably(config, f"{text.rstrip()}\n{_ORIGIN_SETTINGS}".encode())
     return True
+
+
+_OTHER_WAYS = re.compile(r"(?i)hook|receive|transfer|fsck|include|extensions")
+_RECEIVE_HOOKS = ("pre-receive", "update", "proc-receive", "post-receive", "post-update", "reference-transaction")
+
+
+def is_plain_origin(git_dir: Path) -> bool:
+    """Whether a push to a repository does nothing but store objects and move refs: it is as we made it."""
+    try:
+        config = (git_dir / "config").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    made = config.removesuffix(_ORIGIN_SETTINGS)
+    is_ours = made != config and "bare = true" in made and not _OTHER_WAYS.search(made)
+    return is_ours and not any((git_dir / "hooks" / name).exists() for name in _RECEIVE_HOOKS)
 
 
 def harden_origins(folder: Path) -> int:

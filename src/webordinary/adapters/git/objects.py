@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-import zlib
+import os
+import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, RULES, is_dot_git
-from webordinary.adapters.git.command import Git
+from webordinary.adapters.git.command import COMMITTER, Git
+from webordinary.adapters.git.object_store import Commit, NotRead, TreeEntry, store_of, write_object
 from webordinary.jobs.history import standing
 from webordinary.jobs.source import Change, ChangeMessage, InvalidChange, Note, PastChange, SourceTree, read_note
 from webordinary.model.errors import Permanent
@@ -80,9 +81,7 @@ def check_commit(git: Git, commit: str, known: str = "") -> None:
 
     A submodule is more than a hole in the site: git would open the repository that a program makes in its place.
     """
-    options = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
-    listing = git("diff-tree", *options, known or _EMPTY_TREE, commit)
-    modes = new_modes(listing)
+    modes, size = _new_files(git, commit, known)
     for name, mode in modes.items():
         if mode == SUBMODULE:
             raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
@@ -90,8 +89,22 @@ def check_commit(git: Git, commit: str, known: str = "") -> None:
             raise Permanent(f"{clean(name)} has a name that git keeps for itself: give it another one")
     if any(name.rpartition("/")[2] in RULES for name in modes):
         _check_rules(git, commit)
-    if _bytes_of(git, [meta.split(" ")[3] for meta in listing.split("\0")[0::2] if meta]) > _MUCH_BYTES:
+    if size > _MUCH_BYTES:
         _check_size(git, commit)
+
+
+def _new_files(git: Git, commit: str, known: str) -> tuple[dict[str, str], int]:
+    """The files that differ from a `known` commit, each with its new mode, and the bytes of all of them."""
+    if known:
+        with suppress(NotRead):
+            store = store_of(git.git_dir)
+            new = store.differing(store.commit(known).tree, store.commit(commit).tree)
+            after = {name: entry or TreeEntry(_REMOVED, "") for name, _, entry in new}
+            stored = (one.oid for one in after.values() if one.mode not in (SUBMODULE, _REMOVED))
+            return {name: entry.mode for name, entry in after.items()}, sum(map(store.size, stored))
+    options = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
+    listing = git("diff-tree", *options, known or _EMPTY_TREE, commit)
+    return new_modes(listing), _bytes_of(git, [meta.split(" ")[3] for meta in listing.split("\0")[0::2] if meta])
 
 
 def _check_size(git: Git, commit: str) -> None:
@@ -181,17 +194,36 @@ def commit_of(git: Git, ref: str) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else git("rev-parse", ref).strip()
 
 
-def staged_files(git: Git) -> dict[str, str]:
-    """What the next commit would change, with each file's new mode."""
+def changed_files(git: Git, tree: str) -> dict[str, str]:
+    """What a commit with this staged content would change, with each file's new mode."""
+    with suppress(NotRead):
+        store = store_of(git.git_dir)
+        found = store.differing(store.commit(head(git)).tree, tree)
+        return _in_order({name: entry.mode if entry else _REMOVED for name, _, entry in found})
     # Submodules shown, and no `.gitmodules` of the tree asked how.
     options = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
     return new_modes(git("diff", "--cached", *options))
 
 
+def _in_order(modes: Mapping[str, str]) -> dict[str, str]:
+    return {name: modes[name] for name in sorted(modes, key=os.fsencode)}
+
+
 def files_of(git: Git, commit: str) -> tuple[str, ...]:
     """The files that a commit changed."""
+    with suppress(NotRead):
+        return _files_of_known(git, commit)
     listing = git("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--root", "--no-renames", commit)
     return tuple(name for name in listing.split("\0") if name)
+
+
+def _files_of_known(git: Git, sha: str) -> tuple[str, ...]:
+    store = store_of(git.git_dir)
+    made = store.commit(sha)
+    if len(made.parents) > 1:
+        raise NotRead(sha)
+    before = store.commit(made.parents[0]).tree if made.parents else ""
+    return tuple(sorted((name for name, _, _ in store.differing(before, made.tree)), key=os.fsencode))
 
 
 def files_added_by(git: Git, commit: str) -> frozenset[str]:
@@ -237,9 +269,10 @@ def past_changes(git: Git, head: str, thread_id: str, folder: str) -> tuple[Past
 
 def files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The files that each of these commits changed, asked for at once."""
-    asked = "\n".join(commits)
-    options = ("--stdin", "--name-only", "-r", "-z", "--root", "--no-renames")
-    listing = git("diff-tree", *options, stdin=f"{asked}\n".encode())
+    with suppress(NotRead):
+        return {commit: for_people(_files_of_known(git, commit)) for commit in commits}
+    asked = "".join(f"{commit}\n" for commit in commits).encode()
+    listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
     files: dict[str, list[str]] = {}
     known, current = set(commits), ""
     for name in listing.split("\0"):
@@ -250,18 +283,64 @@ def files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]
     return {commit: for_people(names) for commit, names in files.items()}
 
 
-def commit(git: Git, message: ChangeMessage, *, empty: bool = False) -> str:
-    """Commit the index in the name of the message's author; returns the commit."""
-    name, address = message.author
-    author = replace(git, extra_env={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
-    options = ("--quiet", "--no-verify", "--cleanup=verbatim", *(("--allow-empty",) if empty else ()))
-    author("commit", *options, "--file=-", stdin=message.text().encode())
-    return head(git)
+_CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
+"""What git takes off both ends of a name."""
+
+
+def commit_on(git: Git, parent: str, message: ChangeMessage, tree: str) -> str:
+    """A commit of a content in the name of the message's author; no branch is moved. Returns it."""
+    name, address = (re.sub(r"[\n\0<>]", "", text).strip(_CRUD) for text in message.author)
+    return _write_commit(git, parent, tree, f"{name} <{address}>", message.text())
+
+
+def _write_commit(git: Git, parent: str, tree: str, author: str, text: str) -> str:
+    now = f"{int(time.time())} {time.strftime('%z')}"
+    head = f"tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {COMMITTER} {now}\n\n"
+    return write_object(git.git_dir, "commit", f"{head}{text}".encode())
+
+
+def commit(git: Git, message: ChangeMessage, tree: str) -> str:
+    """Commit a staged content on top of what is checked out; returns the commit.
+
+    Nothing else works in a workspace, so that its branch is moved without a lock.
+    """
+    made = commit_on(git, head(git), message, tree)
+    on = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip()
+    ref = git.git_dir / (on.removeprefix("ref: ") if on.startswith("ref: ") else "HEAD")
+    draft = ref.with_name(f"{ref.name}.new")
+    draft.write_text(f"{made}\n", encoding="ascii")
+    draft.replace(ref)
+    return made
+
+
+def merge_change(git: Git, content: str, change: str) -> str | tuple[str, ...]:
+    """A content with what a commit changed, merged beside the workspace; the files of a conflict."""
+    ours = _write_commit(git, parent_of(git, change), content, COMMITTER, "Merged.\n")
+    found = git.attempt("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, change)
+    tree, *files = found.out.decode(errors="surrogateescape").split("\0")
+    if found.code in (0, 1):
+        return tree if found.code == 0 else tuple(filter(None, files))
+    # Before 2.38 git merges in a work tree only.
+    git("checkout", "--quiet", "--force", "--detach", ours)
+    if git.attempt("cherry-pick", "--no-commit", change).code == 0:
+        return staged_tree(git)
+    conflicted = conflicted_files(git)
+    git("reset", "--quiet", "--hard")
+    return conflicted
 
 
 def tree_of(git: Git, commit: str) -> str:
     """The id of a commit's content."""
+    with suppress(NotRead):
+        return store_of(git.git_dir).commit(commit).tree
     return git("rev-parse", f"{commit}^{{tree}}").strip()
+
+
+def parent_of(git: Git, commit: str) -> str:
+    """The commit before a change."""
+    with suppress(NotRead):
+        return store_of(git.git_dir).commit(commit).parents[0]
+    return git("rev-parse", f"{commit}^").strip()
 
 
 def staged_tree(git: Git) -> str:
@@ -275,8 +354,19 @@ def conflicted_files(git: Git) -> tuple[str, ...]:
     return tuple(sorted({entry.partition("\t")[2] for entry in listing.split("\0") if entry}))
 
 
+def tree_at(git: Git, commit: str) -> SourceTree:
+    """The files of the commit that is checked out. Raises Permanent if they cannot be built."""
+    assert git.tree is not None
+    try:
+        files = dict(store_of(git.git_dir).files(tree_of(git, commit)))
+    except NotRead:
+        return tree(git)
+    check_tree(git.tree, {name: entry.mode for name, entry in files.items()})
+    return SourceTree(git.tree, {name: entry.oid for name, entry in files.items()})
+
+
 def tree(git: Git) -> SourceTree:
-    """The tracked files of what is checked out. Raises Permanent if they cannot be built."""
+    """The tracked files of what is checked out, as the index lists them."""
     files, modes = {}, {}
     for entry in git("ls-files", "--stage", "-z").split("\0"):
         meta, _, name = entry.partition("\t")
@@ -314,8 +404,12 @@ def notes(
 
     With `folder` only commits that change something in it count.
     """
+    words = [text for text in (saying, or_saying) if text]
+    if not folder:
+        with suppress(NotRead):
+            return _notes_on_line(git, where, words, limit)[:limit]
     options = [f"--max-count={limit}", "-z", "--format=%H%n%B", "--fixed-strings"]
-    options += [f"--grep={words}" for words in (saying, or_saying) if words]
+    options += [f"--grep={text}" for text in words]
     found = []
     for entry in git("log", *options, where, "--", *below(folder)).split("\0"):
         sha, _, text = entry.partition("\n")
@@ -324,15 +418,56 @@ def notes(
     return found
 
 
-def write_blob(git_dir: Path, content: bytes) -> str:
-    """Store a blob as git itself would and return its id; a second time costs nothing."""
-    stored = b"blob %d\0" % len(content) + content
-    oid = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
-    folder = git_dir / "objects" / oid[:2]
-    path = folder / oid[2:]
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f"tmp_obj_{secrets.token_hex(6)}"
-        draft.write_bytes(zlib.compress(stored, 1))
-        draft.rename(path)
-    return oid
+_JOB_ID = re.compile("^Job-Id: ", re.M)
+_LONGEST_LINE = 1_000
+"""Commits that are read one by one; git lists more of them sooner."""
+
+
+def parents_of_changes(git: Git, main: str, folder: str) -> list[tuple[str, ...]]:
+    """The parents of each commit that a job made, newest first; with `folder`, of those that change something in it."""
+    if not folder:
+        with suppress(NotRead):
+            line = _whole_line(git, main, "")
+            return [commit.parents for _, commit in line if _JOB_ID.search(commit.message)]
+    made = ("log", "--format=%P", "--extended-regexp", "--grep=^Job-Id: ", main, "--", *below(folder))
+    return [tuple(line.split()) for line in git(*made).splitlines()]
+
+
+def _whole_line(git: Git, tip: str, excluded: str) -> list[tuple[str, Commit]]:
+    if excluded and tip in {sha for sha, _ in store_of(git.git_dir).line(excluded, "", _LONGEST_LINE)}:
+        return []
+    line = list(store_of(git.git_dir).line(tip, excluded, _LONGEST_LINE))
+    if len(line) == _LONGEST_LINE:
+        raise NotRead(tip)
+    return line
+
+
+def _notes_on_line(git: Git, where: str, saying: Sequence[str], limit: int) -> list[tuple[str, Note]]:
+    excluded, _, tip = where.rpartition("..")
+    if excluded or saying:
+        line = _whole_line(git, tip, excluded)
+    else:
+        line = list(store_of(git.git_dir).line(tip, "", min(limit, _LONGEST_LINE)))
+    said = (one for one in line if not saying or any(words in one[1].message for words in saying))
+    return [(sha, read_note(commit.message)) for sha, commit in said]
+
+
+def is_ancestor(git: Git, commit: str, of: str) -> bool:
+    """Whether the history of a commit holds another one."""
+    with suppress(NotRead):
+        for _ in store_of(git.git_dir).line(of, commit, _LONGEST_LINE):
+            pass
+        return True
+    return git.attempt("merge-base", "--is-ancestor", commit, of).code == 0
+
+
+def fork_point(git: Git, main: str, commit: str) -> str:
+    """The newest commit of main that is in the history of another one; main itself where there is none."""
+    with suppress(NotRead):
+        store = store_of(git.git_dir)
+        ours = {sha for sha, _ in store.line(main, "", _LONGEST_LINE)}
+        theirs = (sha for sha, _ in store.line(commit, "", _LONGEST_LINE))
+        if shared := next((sha for sha in theirs if sha in ours), ""):
+            return shared
+    found = git.attempt("merge-base", main, commit)
+    return found.out.decode().strip() if found.code == 0 else main

@@ -1,23 +1,31 @@
-"""Origins: the repository a project lives in, found, checked, or made from a folder."""
+"""Origins: the repository a project lives in, found, checked, or made from a folder.
+
+GitSourceRollback: a branch gets the content of an earlier release, by a new commit on top.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from webordinary.adapters.durable import make_folder, move_durably
 from webordinary.adapters.git import objects
-from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, harden_origin, write_attributes
+from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, harden_origin, sync_refs, write_attributes
 from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
 from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
 from webordinary.adapters.git.objects import check_commit, check_sources
 from webordinary.adapters.git.repository import GitLines, live_start
+from webordinary.adapters.git.workspaces import FenceMark, project_fence_ref, read_mark
 from webordinary.jobs.history import LiveState, Notes, compare, put_back
+from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import SourceTree
-from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost, Permanent, Transient, WebOrdinaryError
 from webordinary.model.projects import Project
 from webordinary.model.text import clean
 
@@ -234,3 +242,64 @@ def _subjects(git: Git, commits: Collection[str]) -> dict[str, str]:
     printed = git.attempt("log", "--no-walk", "--ignore-missing", "--format=%H %s", *commits, "--")
     lines = [line.partition(" ") for line in printed.out.decode(errors="replace").split("\n")]
     return {name: subject for full, _, subject in lines for name in commits if full.startswith(name)}
+
+
+_ROLLBACK_TRIES = 3
+
+
+class GitSourceRollback:
+    """Works on the mirror, without any workspace; the push is fenced like that of a worker."""
+
+    def __init__(self, mirrors: Path, operator: str, credentials: Credentials | None = None) -> None:
+        self._mirrors = Mirrors(mirrors, operator, credentials)
+
+    def restore(self, project: Project, stage: Stage, name: str, lease: ProjectLease) -> str | None:
+        """Make the branch's content that of a release; the new commit, or None if it is that already.
+
+        Live may not exist yet: it will begin at the release that is shown then.
+        """
+        for _ in range(_ROLLBACK_TRIES):
+            git = self._mirrors.refresh(project)
+            main = main_branch(git, project)
+            branch = main if stage is Stage.EDIT else live_branch(main, project)
+            ref = f"refs/heads/{branch}"
+            head = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
+            if not head:
+                return None
+            tree = self._tree(git, project.folder, branch, head, name)
+            if tree == objects.tree_of(git, head):
+                return None
+            message = f"Go back to {name}\n\nAn operator put the site back to this release.\n\nRolled-Back-To: {name}\n"
+            commit = git("commit-tree", tree, "-p", head, "-F", "-", stdin=message.encode()).strip()
+            if self._pushed(git, project, lease, ref, head, commit):
+                return commit
+        raise Transient(f"{project.project_id}: {branch} moved {_ROLLBACK_TRIES} times meanwhile; try again")
+
+    def _tree(self, git: Git, folder: str, branch: str, head: str, name: str) -> str:
+        """The content that the branch gets: all of the release's, or its site's folder beside the newest of others."""
+        if git.attempt("merge-base", "--is-ancestor", f"{name}^{{commit}}", head).code != 0:
+            raise Permanent(f"the commit of release {name} is not on {branch} any more; {branch} stays as it is")
+        if not folder:
+            return objects.tree_of(git, name)
+        with tempfile.TemporaryDirectory(prefix="webordinary-") as scratch:
+            index = replace(git, tree=Path(scratch), extra_env={**git.extra_env, "GIT_INDEX_FILE": f"{scratch}/index"})
+            index("read-tree", head)
+            index("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", f":(literal,top){folder}")
+            index("read-tree", "-i", f"--prefix={folder}/", f"{name}:{folder}")
+            return index("write-tree").strip()
+
+    def _pushed(self, git: Git, project: Project, lease: ProjectLease, branch: str, head: str, commit: str) -> bool:
+        ref = project_fence_ref(lease.project_id)
+        known = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
+        mark = (read_mark(git("cat-file", "blob", known)) if known else FenceMark()).moved(lease.fence)
+        if mark is None:
+            raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+        blob = git("hash-object", "-w", "--stdin", stdin=mark.text().encode()).strip()
+        pushed = self._mirrors.remote(git, project).attempt(
+            "push", "--quiet", "--atomic", "--no-verify",
+            f"--force-with-lease={branch}:{head}", f"--force-with-lease={ref}:{known}",
+            "--", project.repo, f"{commit}:{branch}", f"{blob}:{ref}", seconds=REMOTE_SECONDS,
+        )  # fmt: skip
+        if pushed.code == 0:
+            sync_refs(project.repo, (branch, ref))
+        return pushed.code == 0

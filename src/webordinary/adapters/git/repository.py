@@ -5,10 +5,14 @@ GitLines knows where the live branch begins, how it compares with main, and what
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, remove_dot_git
 from webordinary.adapters.git import objects
@@ -16,7 +20,6 @@ from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.git.credentials import Credentials
 from webordinary.adapters.git.mirrors import Mirrors
 from webordinary.adapters.git.objects import check_commit, find_invalid, not_taken_in
-from webordinary.adapters.git.revert import keep_what_others_use, take_out_added_lines
 from webordinary.adapters.git.workspaces import (
     Checkout,
     Fence,
@@ -26,6 +29,7 @@ from webordinary.adapters.git.workspaces import (
     project_fence_ref,
 )
 from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare
+from webordinary.jobs.site_files import becomes_page
 from webordinary.jobs.source import (
     Change,
     ChangeMessage,
@@ -74,8 +78,7 @@ class GitLines:
 
     def fork_point(self, main: str, commit: str) -> str:
         if (main, commit) not in self._forks:
-            found = self._git.attempt("merge-base", main, commit)
-            self._forks[main, commit] = found.out.decode().strip() if found.code == 0 else main
+            self._forks[main, commit] = objects.fork_point(self._git, main, commit)
         return self._forks[main, commit]
 
     def files_of(self, commits: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
@@ -92,23 +95,8 @@ def live_start(git: Git, main: str, public: str, live: str = "live", folder: str
                 "content of the public site, then send the mail again"
             )
         return found.out.decode().strip()
-    made = ("log", "--format=%P", "--extended-regexp", "--grep=^Job-Id: ", main, "--", *objects.below(folder))
-    parents_of_made = git(*made).splitlines()
-    return next(iter(parents_of_made[-1].split()), main) if parents_of_made else main
-
-
-def take_over(git: Git, state: LiveState, picks: Sequence[WaitingChange] | None, folder: str = "") -> tuple[str, ...]:
-    """Put changes, or main's whole content, into tree and index; after a conflict both are clean. Returns its files."""
-    if picks is None:
-        git("read-tree", "--reset", "-u", state.main)
-        return ()
-    for pick in picks:
-        picked = git.attempt("cherry-pick", "--no-commit", pick.commit).code == 0
-        if not picked or objects.differs_beside(git, folder, "--cached"):
-            files = objects.conflicted_files(git) or pick.files
-            git("reset", "--quiet", "--hard")
-            return files
-    return ()
+    parents_of_made = objects.parents_of_changes(git, main, folder)
+    return next(iter(parents_of_made[-1]), main) if parents_of_made else main
 
 
 QUICK_SECONDS = 5.0
@@ -151,7 +139,8 @@ class GitRepository:
         if refused := self._add_all(copy, workspace.path):
             self._workspaces.distrust(copy)
             return refused
-        changed = objects.staged_files(copy.git)
+        staged = objects.staged_tree(copy.git)
+        changed = objects.changed_files(copy.git, staged)
         if not changed:
             return None
         if objects.differs_beside(copy.git, copy.project.folder, "--cached"):
@@ -160,7 +149,7 @@ class GitRepository:
         if problem := find_invalid(workspace.path, changed):
             self._workspaces.distrust(copy)  # it holds objects that are of no use
             return problem
-        copy.checked = objects.commit(copy.git, message)
+        copy.checked = objects.commit(copy.git, message, staged)
         return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes, message.then)
 
     def save(self, workspace: Workspace) -> None:
@@ -210,9 +199,9 @@ class GitRepository:
         done = workspace.made if workspace.on_main else self._change_on_main(copy, work)
         if done is not None:
             self._stand_at(copy, work, main)
-            return Merged(main, done, objects.tree(copy.git), on_main=True)
+            return Merged(main, done, objects.tree_at(copy.git, main), on_main=True)
         assert workspace.made is not None, "publish needs a change"
-        if copy.based_on != main and not self._is_ancestor(copy, main, "HEAD"):
+        if copy.based_on != main and not objects.is_ancestor(copy.git, main, objects.head(copy.git)):
             if not self._rebased(copy, main):
                 files = objects.conflicted_files(copy.git)
                 copy.git.attempt("rebase", "--abort")
@@ -221,7 +210,7 @@ class GitRepository:
                 return MergeConflict(workspace.made.changed_files)
         copy.based_on = main
         head = objects.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
-        return Merged(head, replace(workspace.made, commit=head), objects.tree(copy.git), on_main=False)
+        return Merged(head, replace(workspace.made, commit=head), objects.tree_at(copy.git, head), on_main=False)
 
     def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
         copy, work = self._workspaces.held(workspace), workspace.work
@@ -244,20 +233,25 @@ class GitRepository:
     def bring(
         self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
     ) -> Merged | MergeConflict:
-        """Cherry-pick without commits, then make one commit of it; the thread's branch stays where it is.
+        """Merge the picks beside the workspace, then make one commit of them; the thread's branch stays where it is.
 
         What is saved later is the thread's work, never a publication or a preview.
         """
         copy = self._workspaces.held(workspace)
-        self._check_out(copy, state.head, "--detach")
+        head = state.head
         done = bool(state.made) or (picks is not None and not picks and state.begun)
-        if not done and (files := take_over(copy.git, state, picks, copy.project.folder)):
-            return MergeConflict(objects.for_people(files))
-        like_main = state.main if objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main) else ""
+        content = objects.tree_of(copy.git, head if done or picks is not None else state.main)
+        for pick in () if done else picks or ():
+            merged = objects.merge_change(copy.git, content, pick.commit)
+            if isinstance(merged, tuple) or objects.differs_beside(copy.git, copy.project.folder, state.head, merged):
+                return MergeConflict(objects.for_people(merged if isinstance(merged, tuple) and merged else pick.files))
+            content = merged
+        like_main = state.main if content == objects.tree_of(copy.git, state.main) else ""
         if not done:
-            self._check(copy, objects.commit(copy.git, replace(message, shows=like_main), empty=True))
-        head = objects.head(copy.git)
-        return Merged(head, Change(head, message.summary), objects.tree(copy.git), on_main=done, like_main=like_main)
+            head = objects.commit_on(copy.git, head, replace(message, shows=like_main), content)
+        self._check_out(copy, head, "--detach")
+        source = objects.tree_at(copy.git, head)
+        return Merged(head, Change(head, message.summary), source, on_main=done, like_main=like_main)
 
     def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
         copy, work = self._workspaces.held(workspace), workspace.work
@@ -267,7 +261,7 @@ class GitRepository:
 
     def _stand(self, copy: Checkout, work: JobContext) -> Workspace:
         if copy.stands_on != work.fence:
-            if not copy.refs:
+            if not copy.look(work.branch) and not copy.refs:
                 copy.read(work.branch)
             copy.push({}, [_key_fence(work)], work.branch)
             copy.stands_on = work.fence
@@ -307,7 +301,7 @@ class GitRepository:
         if copy.searched == main:
             return None
         for sha, note in self._commits_of(copy, work, main):
-            if note.job_id == work.job_id and self._is_ancestor(copy, sha, main):
+            if note.job_id == work.job_id and objects.is_ancestor(copy.git, sha, main):
                 return objects.change(copy.git, sha, note)
         copy.searched = main
         return None
@@ -323,9 +317,6 @@ class GitRepository:
         # person removed the branch.
         tip = copy.refs.get(f"refs/heads/{work.branch}", main)
         return objects.newest_of_job(copy.git, tip, work.job_id, _NEWEST_COMMITS)
-
-    def _is_ancestor(self, copy: Checkout, commit: str, of: str) -> bool:
-        return copy.git.attempt("merge-base", "--is-ancestor", commit, of).code == 0
 
     def _rebased(self, copy: Checkout, main: str) -> bool:
         self._check(copy, main)
@@ -400,3 +391,79 @@ def _key_fence(work: JobContext) -> Fence:
 
 def _project_fence(lease: ProjectLease) -> Fence:
     return Fence(project_fence_ref(lease.project_id), lease.fence, lease.project_id, lease.worker)
+
+
+_HUNK = re.compile(r"^@@ -\d+(?:,(?P<removed>\d+))? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@", re.MULTILINE)
+_LINE_OF = re.compile(r"^(?P<commit>[0-9a-f]{40,64}) \d+ (?P<line>\d+)", re.MULTILINE)
+_TABLE_BEGINS = re.compile(rb"\|?[ \t]*:?-+:?[ \t]*\|[ \t|:-]*")
+_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+
+
+def take_out_added_lines(git: Git, commit: str, files: Sequence[str]) -> bool:
+    """Write these files into the tree without what a commit added to them; False, and none of them, if one cannot."""
+    assert git.tree is not None
+    contents = {file: without_added_lines(git, commit, file) for file in files}
+    if not files or None in contents.values() or any((git.tree / file).is_symlink() for file in files):
+        return False
+    for file, content in contents.items():
+        (git.tree / file).write_bytes(content or b"")
+    return True
+
+
+def without_added_lines(git: Git, commit: str, file: str) -> bytes | None:
+    """The checked out file without what this commit added to it; None if not exactly that can be taken out."""
+    hunks = list(_HUNK.finditer(git("diff", "--unified=0", *_PLAIN, f"{commit}^", commit, "--", file)))
+    if not hunks or any(hunk["removed"] != "0" for hunk in hunks):
+        return None
+    before, then, now = (_lines(git, f"{where}:{file}") for where in (f"{commit}^", commit, "HEAD"))
+    if before is None or then is None or now is None:
+        return None
+    starts = ((int(hunk["first"]) - 1, int(hunk["count"] or 1)) for hunk in hunks)
+    added = [then[start : start + count] for start, count in starts]
+    theirs = _lines_of(git, commit, file)
+    runs = [list(run) for its, run in groupby(range(len(now)), key=theirs.__contains__) if its]
+    if [[now[number] for number in run] for run in runs] != added:
+        return None
+    if any(_bears(lines, now[run[-1] + 1 :]) for lines, run in zip(added, runs, strict=True)):
+        return None
+    return b"".join(line for number, line in enumerate(now) if number not in theirs)
+
+
+def _bears(lines: Sequence[bytes], rest: Sequence[bytes]) -> bool:
+    """Whether what follows these lines may mean something else without them: rows of their table, or parts of them."""
+    if any(_TABLE_BEGINS.fullmatch(line.strip()) for line in lines):
+        return True
+    first, following = (next(filter(bytes.strip, some), b"") for some in (lines, rest))
+    return _indentation(following) > _indentation(first)
+
+
+def _indentation(line: bytes) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
+
+
+def _lines(git: Git, name: str) -> list[bytes] | None:
+    shown = git.attempt("cat-file", "blob", name)
+    return re.findall(rb"[^\n]*\n|[^\n]+$", shown.out) if shown.code == 0 else None
+
+
+def _lines_of(git: Git, commit: str, file: str) -> set[int]:
+    """Which lines of the checked out file this commit wrote, counted from 0."""
+    blamed = git("blame", "--porcelain", f"{commit}^..HEAD", "--", file)
+    return {int(line["line"]) - 1 for line in _LINE_OF.finditer(blamed) if line["commit"] == commit}
+
+
+def keep_what_others_use(git: Git, commit: str) -> None:
+    """After a commit was reverted in the tree: bring back what it added, but for pages, where a text still names it."""
+    gone = [name for name in objects.files_removed(git) if not becomes_page(name)]
+    added = objects.files_added_by(git, commit) if gone else frozenset()
+    for name in gone:
+        if name in added and _named_somewhere(git, name):
+            git("--literal-pathspecs", "checkout", "--quiet", "HEAD", "--", name)
+
+
+def _named_somewhere(git: Git, name: str) -> bool:
+    base = PurePosixPath(name).name
+    ways = {base, quote(os.fsencode(base))}
+    words = [part for way in sorted(ways) for part in ("-e", way)]
+    return git.attempt("grep", "--quiet", "-I", "--fixed-strings", "--word-regexp", *words).code == 0

@@ -11,25 +11,29 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from webordinary.adapters.durable import remove_tree
+from webordinary.adapters.durable import remove_tree, sync_path
 from webordinary.adapters.git.command import (
     REMOTE_SECONDS,
     Git,
     GitFailed,
+    is_plain_origin,
     local_origin,
     machine_fault_in,
     mentions_lock,
+    refs_in,
     remove_stale_locks,
     sync_refs,
     write_attributes,
 )
 from webordinary.adapters.git.credentials import check_access
 from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch, without_commit
-from webordinary.adapters.git.objects import write_blob
+from webordinary.adapters.git.object_store import NotRead, store_of, write_object
+from webordinary.adapters.git.objects import head
 from webordinary.adapters.processes import Finished
 from webordinary.jobs.source import JobContext, Workspace
 from webordinary.model.errors import ClaimLost, Permanent, Transient
@@ -39,6 +43,7 @@ from webordinary.model.projects import Project
 PUSH_TRIES = 40
 LOCK_WAIT_SECONDS = 0.2
 _SEEN = "refs/origin/"
+_NO_REF = "0" * 40
 _REF_FORMAT = "%(refname)%00%(objectname)%00%(if:equals=blob)%(objecttype)%(then)%(raw)%(end)%00"
 _NEVER = (
     "checked out branch",
@@ -138,17 +143,32 @@ class Checkout:
 
     def read(self, branch: str) -> None:
         """Learn the origin's main and live, the thread's branch and all fence marks; what they name is here then."""
-        names = (self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence")
-        here = set(self.refs.values())
-        origin = local_origin(self.project.repo)
-        # Read where they are, if that is on this machine: a fetch takes five times as long.
-        is_read = origin is not None and self._learn(Git(origin, self.git.worker), names)
-        if not is_read or not self._has({self.refs[ref] for ref in names if ref in self.refs} - here):
+        if not self.look(branch) or not self._bring():
             self._fetch(branch)
-            self._learn(self.git, [self._seen(ref) for ref in names])
+            self._learn(self.git, [self._seen(ref) for ref in self._names(branch)])
         if self.main_ref not in self.refs:
-            raise without_commit(self.project, origin or self.git.git_dir, self.main)
+            raise without_commit(self.project, local_origin(self.project.repo) or self.git.git_dir, self.main)
         self.read_at = time.monotonic()
+
+    def _names(self, branch: str) -> tuple[str, ...]:
+        return self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence"
+
+    def look(self, branch: str) -> bool:
+        """Read the refs of an origin on this machine where they are; what they name may not be here yet."""
+        names = self._names(branch)
+        origin = local_origin(self.project.repo)
+        if origin is None:
+            return False
+        with suppress(NotRead, OSError, UnicodeDecodeError):
+            if (refs := refs_in(origin, names)) is not None:
+                marks = {ref: self._mark(origin, oid) for ref, oid in refs.items() if ref.startswith("refs/fence/")}
+                self.refs, self.marks = refs, marks
+                return True
+        return self._learn(Git(origin, self.git.worker), names)
+
+    def _mark(self, origin: Path, oid: str) -> FenceMark:
+        here = store_of(self.git.git_dir)
+        return read_mark((here if here.has(oid) else store_of(origin)).blob(oid).decode("utf-8", "surrogateescape"))
 
     def _learn(self, git: Git, names: Sequence[str]) -> bool:
         listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *names)
@@ -163,11 +183,18 @@ class Checkout:
                 self.marks[ref] = read_mark(text)
         return True
 
-    def _has(self, commits: set[str]) -> bool:
-        if not commits:
-            return True
-        asked = "\n".join(commits)
-        return " missing" not in self.git("cat-file", "--batch-check", stdin=f"{asked}\n".encode())
+    def _bring(self) -> bool:
+        """Copy what an origin on this machine has and this repository has not, as one pack; False if a fetch must."""
+        origin, store = local_origin(self.project.repo), store_of(self.git.git_dir)
+        named = {oid for ref, oid in self.refs.items() if not ref.startswith("refs/fence/")}
+        try:
+            missing = {oid for oid in named if not store.has(oid)}
+            if missing:
+                assert origin is not None, "only an origin on this machine is looked at"
+                _pack(replace(self.git, tree=None), missing, {head(self.git), *(named - missing)}, origin)
+        except (OSError, NotRead, GitFailed):
+            return False
+        return True
 
     def _fetch(self, branch: str) -> None:
         args = (
@@ -194,7 +221,7 @@ class Checkout:
         moving = {ref: oid for ref, oid in moves.items() if self.refs.get(ref) != oid}
         for _ in range(PUSH_TRIES):
             marks = {fence.ref: fence.moved(self.marks.get(fence.ref, FenceMark())) for fence in fences}
-            blobs = {ref: write_blob(self.git.git_dir, mark.text().encode()) for ref, mark in marks.items()}
+            blobs = {ref: write_object(self.git.git_dir, "blob", mark.text().encode()) for ref, mark in marks.items()}
             updates = {**moving, **blobs}
             finished = self._push(updates)
             if finished.code != 0:
@@ -211,6 +238,9 @@ class Checkout:
         raise Transient(f"{self.project.repo}: its fence moved {PUSH_TRIES} times during one push; try again")
 
     def _push(self, updates: Mapping[str, str]) -> Finished:
+        origin = local_origin(self.project.repo)
+        if origin is not None and is_plain_origin(origin) and self._move(origin, updates):
+            return Finished(0, b"", b"")
         leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in updates]
         # No `+` here: it would force the push past its own leases.
         refspecs = [f"{oid}:{ref}" for ref, oid in updates.items()]
@@ -218,6 +248,22 @@ class Checkout:
             "push", "--porcelain", "--atomic", "--no-verify", *leases, "--", self.project.repo, *refspecs,
             seconds=REMOTE_SECONDS,
         )  # fmt: skip
+
+    def _move(self, origin: Path, updates: Mapping[str, str]) -> bool:
+        """Do what a push to a plain origin on this machine does: one pack of what is new, then all refs or none.
+
+        A push starts seven programs, which tell each other what both of them can see. What fails here is pushed.
+        """
+        git = Git(origin, self.git.worker)
+        held = {oid for ref, oid in self.refs.items() if not ref.startswith("refs/fence/")}
+        try:
+            _pack(git, set(updates.values()) - held, held, self.git.git_dir)
+            sync_path(origin / "objects" / "pack")
+            moves = (f"update {ref} {oid} {self.refs.get(ref, _NO_REF)}\n" for ref, oid in updates.items())
+            git("update-ref", "--no-deref", "--stdin", stdin="".join(moves).encode())
+        except (OSError, GitFailed):
+            return False
+        return True
 
     def _must_stop(
         self, finished: Finished, before: Mapping[str, str], moves: Mapping[str, str], fences: Sequence[Fence]
@@ -237,6 +283,14 @@ class Checkout:
         check_access(self.project, words)
         kind = Permanent if any(never in words for never in _NEVER) else Transient
         raise kind(f"{self.project.repo} refused a push: {words.strip()[-400:]}") from machine_fault_in(words)
+
+
+def _pack(into: Git, wanted: Collection[str], known: Collection[str], source: Path) -> None:
+    """Give a repository these objects, with all that its commits do not hold, out of another one as one pack."""
+    git = replace(into, extra_env={"GIT_ALTERNATE_OBJECT_DIRECTORIES": str((source / "objects").resolve())})
+    asked = "".join(f"{oid}\n" for oid in (*wanted, *(f"^{oid}" for oid in known)))
+    place = str(into.git_dir / "objects" / "pack" / "pack")
+    git("pack-objects", "--revs", "--quiet", place, stdin=asked.encode(), seconds=REMOTE_SECONDS)
 
 
 def checkout_folder(folder: Path) -> tuple[Path, Path]:
