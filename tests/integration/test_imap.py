@@ -117,7 +117,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.harness.intake import ImapMailbox, ImapSettings, now, open_intake
-from webordinary.adapters.mailboxes import password_source
+from webordinary.adapters.passwords import password_source
 
 class KilledBeforeMarking(ImapMailbox):
     def mark_taken(self, refs):
