@@ -19,17 +19,27 @@ from email.message import EmailMessage
 from email.policy import default
 from importlib.resources import as_file, files
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from PIL import Image, ImageChops
 
 from webordinary.adapters.files.screenshots import find_browser
+from webordinary.jobs.report import of_rival_files
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import compose
 from webordinary.mail.replies.languages import catalogues
 from webordinary.mail.replies.rendering import Brand
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
-from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
+from webordinary.model.mail import (
+    Attachment,
+    AttachmentKind,
+    Command,
+    Instruction,
+    ParsedMail,
+    RefusedAttachment,
+)
+from webordinary.model.projects import SenderRole
 
 IMAGES = Path(__file__).parent / "images"
 WIDTHS = {"wide": 680, "phone": 390}
@@ -46,6 +56,7 @@ _DONE = JobResult(
     changed_pages=(("index.html", "Spring Sale · Amelia Pottery"),),
 )  # fmt: skip
 _WISH = "British spelling"
+_INSTRUCTION = Instruction("Yes", "", "scott@example.com", Command.EDIT)
 
 
 def replies() -> dict[str, tuple[ParsedMail, Answer]]:
@@ -70,6 +81,9 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "- change the homepage title to Spring Sale\n- change “open on Mondays” to “open every day”\n"
         "- add this photo to the homepage (and attach it)"
     )
+    when = answers.dated(datetime(2026, 12, 1, 8, tzinfo=UTC), ZoneInfo("Europe/London"))
+    photos = [Attachment(name, "image/jpeg", AttachmentKind.IMAGE, 1, name) for name in ("kiln.jpg", "shop.jpg")]
+    rivals = of_rival_files(replace(_INSTRUCTION, attachments=(photos[1],), rivals=(photos[0],))).result
     refused = (RefusedAttachment("film.mov", "we take photos and documents, and this is a film"),)
     flawed = replace(_DONE, is_checked=True, checks=(("link", "Spring Sale", "shop.html"),))
     return {
@@ -94,6 +108,14 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
                 )
             ),
         ),
+        "later": (_MAIL, answers.later(_MAIL, JobResult(""), when)),
+        "until": (_MAIL, answers.until(done, when)),
+        "put-back": (
+            _MAIL,
+            answers.rolled_back(public.published, (), public.published, "scott", SenderRole.BOTH, is_edit=False),
+        ),
+        "which-file": (_MAIL, _job(JobOutcome.SUCCEEDED, rivals)),
+        "not-done": (_MAIL, answers.not_done(("Opening hours", "New photos"))),
         "waiting": (_MAIL, answers.waiting(_MAIL, 2)),
         "held": (_MAIL, answers.held(_MAIL, paused=True)),
         "given-up": (_MAIL, answers.gave_up(_MAIL)),

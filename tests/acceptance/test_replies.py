@@ -19,6 +19,8 @@ import pytest
 from tests.acceptance.waiting import Customer, get, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 from tests.photos import HEIC, picture
+from webordinary.adapters.files.screenshots import find_browser
+from webordinary.entrypoints.running import MODEL_VARIABLES
 from webordinary.mail.write import OutgoingFile
 
 
@@ -208,4 +210,40 @@ def test_what_no_agent_understands_is_on_the_operators_list_and_answered_in_the_
     subprocess.run([*command, "--data", str(up.data)], check=True, timeout=60)
     wait_until(up.data, lambda: len(replies(up.data)[asked]) == 2, "the operator's answer")
     assert "I will do that by hand." in " ".join(text_of(one) for one in replies(up.data)[asked])
+    assert up.stop() == 0
+
+
+def test_a_first_start_without_a_key_says_what_its_agent_does_and_the_command_that_tries_a_real_one(
+    start_up: Callable[..., Up],
+) -> None:
+    up = start_up(env=dict.fromkeys(MODEL_VARIABLES, ""))
+    command = f"agent test --data {up.data}"
+    with urllib.request.urlopen(up.page, timeout=60) as answer:
+        page = " ".join(unescape(answer.read().decode()).split())
+    for told in (" ".join(" ".join(up.lines).split()), page):
+        assert "built-in: it does simple, exact edits (a title, a quoted text, a photo) and asks about the rest" in told
+        for way in ("ANTHROPIC_API_KEY", "Bedrock", "Vertex", "gateway", "ANTHROPIC_BASE_URL", "ACP"):
+            assert way in told
+        assert command in told
+    tried = subprocess.run(
+        [sys.executable, "-m", "webordinary", *shlex.split(command)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert tried.returncode == 0, tried.stderr
+    assert up.stop() == 0
+
+
+def test_a_reply_shows_the_page_before_and_after_inside_the_mail(start_up: Callable[..., Up]) -> None:
+    if find_browser() is None:
+        pytest.skip("no chromium on this machine")
+    up = start_up(env={"WEBORDINARY_PICTURES": "on", "WEBORDINARY_PICTURE_SECONDS": "60"})
+    reply = wait_for_reply(up, Customer().write(up, "Change the heading on the homepage to “Spring Sale”"))
+    body = reply.get_body(("html",))
+    assert body is not None
+    shown = re.findall(r'<img[^>]*src="cid:([^"]+)"', body.get_content())
+    inside = {part["Content-ID"].strip("<>"): part.get_content() for part in reply.walk() if part["Content-ID"]}
+    before, after = (inside[one] for one in shown)
+    assert before != after
+    assert all(one.startswith(b"\x89PNG") for one in (before, after))
+    assert "http" not in " ".join(re.findall(r'<img[^>]*src="([^"]+)"', body.get_content())), "nothing is loaded"
     assert up.stop() == 0

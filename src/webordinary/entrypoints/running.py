@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -177,3 +177,19 @@ def free_port(host: str) -> int:
         _HELD.popleft().close()
     _HELD.append(bound_anywhere(host))
     return int(_HELD[-1].getsockname()[1])
+
+
+MODEL_VARIABLES = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+)  # fmt: skip
+BUILT_IN = "built-in: it does simple, exact edits (a title, a quoted text, a photo) and asks about the rest."
+ATTACH_ANOTHER = (
+    "For ordinary mails attach a real one and start again: Claude with ANTHROPIC_API_KEY, Bedrock, Vertex, a gateway "
+    "or a local model (ANTHROPIC_BASE_URL), or an ACP agent; docs/agents.md says how."
+)
+
+
+def has_model(config: Config, env: Mapping[str, str]) -> bool:
+    """Whether the settings or the environment name an agent with a model; no key is tried."""
+    return config.agent not in ("auto", "builtin") or any(env.get(name) for name in MODEL_VARIABLES)

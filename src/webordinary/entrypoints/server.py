@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from webordinary.entrypoints.dashboard.oidc import BalancerLogin, BalancerSettin
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings
-from webordinary.entrypoints.running import bound
+from webordinary.entrypoints.running import ATTACH_ANOTHER, BUILT_IN, bound, has_model
 from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.entrypoints.supervisor import Supervisor
 from webordinary.mail.write import OutgoingFile
@@ -112,6 +113,13 @@ def push_server(container: Container) -> PushServer:
     return PushServer(PushIntake(settings, intake_of(container)), sock)
 
 
+def _agent_note(config: Config) -> tuple[str, str] | None:
+    """What the page says of the built-in agent, and the command that tries another; None where there is a model."""
+    if has_model(config, os.environ):
+        return None
+    return f"The agent is {BUILT_IN} {ATTACH_ANOTHER}", f"webordinary agent test --data {config.data}"
+
+
 def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
     config, now = container.config, container.clock.now
 
@@ -134,6 +142,7 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         mailbox=config.mailbox,
         intake=container.intake_description,
         examples=() if container.profile.is_public or config.public_url else examples(),
+        agent_note=_agent_note(config),
         metrics=metrics,
         clock=now,
         public_url=config.public_url,

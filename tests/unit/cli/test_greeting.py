@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from webordinary.config import Config
-from webordinary.entrypoints.cli.up import banner, command_name, has_model, ready_plain
-from webordinary.entrypoints.running import Endpoints
+from webordinary.entrypoints.cli.up import banner, command_name, ready_plain
+from webordinary.entrypoints.running import Endpoints, has_model
 
 CONFIG = Config(data=Path("/somewhere"), port=8180, preview_port=8181, smtp_port=2626)
 ENDS = Endpoints(1, "127.0.0.1", 8180, 8181, 2626)
@@ -62,6 +62,7 @@ def test_a_start_without_a_model_says_what_the_built_in_agent_does_and_how_to_at
     assert has_model(CONFIG, {"ANTHROPIC_API_KEY": "k"})
     assert has_model(CONFIG, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
     text = banner(CONFIG, ENDS, [], "webordinary", has_model=False)
+    text = " ".join(text.split())
     for word in ("simple, exact edits", "ANTHROPIC_API_KEY", "Bedrock", "Vertex", "gateway", "ACP", "agent test"):
         assert word in text
     assert "built-in" not in banner(CONFIG, ENDS, [], "webordinary", has_model=True)

@@ -11,11 +11,12 @@ import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from webordinary.compose.backends import open_container, write_durably
@@ -26,7 +27,7 @@ from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, say
 from webordinary.entrypoints.lifecycle import run_until_stopped
-from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
+from webordinary.entrypoints.running import ATTACH_ANOTHER, BUILT_IN, Endpoints, bound, bound_anywhere, has_model
 from webordinary.entrypoints.supervisor import Child, Supervisor
 from webordinary.jobs.site_files import Stage
 from webordinary.model.console import Role
@@ -59,24 +60,10 @@ def banner(config: Config, ends: Endpoints, projects: Collection[str], command: 
     return "\n".join(lines)
 
 
-MODEL_VARIABLES = (
-    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
-    "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
-)  # fmt: skip
-
-
-def has_model(config: Config, env: Mapping[str, str]) -> bool:
-    """Whether the settings or the environment name an agent with a model; no key is tried."""
-    return config.agent not in ("auto", "builtin") or any(env.get(name) for name in MODEL_VARIABLES)
-
-
 def _about_the_agent(config: Config, command: str) -> list[str]:
-    return [
-        "  Agent   built-in: it does simple, exact edits (a title, a quoted text, a photo) and asks about the rest",
-        "          For ordinary mails attach a real one and start again: Claude with ANTHROPIC_API_KEY, Bedrock,",
-        "          Vertex, a gateway or a local model (ANTHROPIC_BASE_URL), or an ACP agent; docs/agents.md says how",
-        f"          Try it: {command} agent test --data {config.data}",
-    ]
+    first, *more = fill(f"{BUILT_IN} {ATTACH_ANOTHER}", 98).splitlines()
+    lines = [f"  Agent   {first}", *(f"          {line}" for line in more)]
+    return [*lines, f"          Try it: {command} agent test --data {config.data}"]
 
 
 def _try(config: Config, ends: Endpoints, command: str) -> list[str]:

@@ -172,6 +172,8 @@ class Dashboard:
     intake: str = "on port 2525 of this machine"
     """Where mails come in, after the words "Mail to MAILBOX"."""
     examples: tuple[Example, ...] = ()
+    agent_note: tuple[str, str] | None = None
+    """What the agent can do that edits sites, and the command that tries another."""
     metrics: Callable[[], str] = str
     """Everything there is to measure, as Prometheus reads it."""
     clock: Callable[[], datetime] = _now

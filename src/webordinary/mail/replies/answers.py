@@ -148,7 +148,8 @@ def rolled_back(
     """The mail to a site's people after an operator put the edit site or the public site back."""
     site = "edit" if is_edit else "public"
     said = Paragraph(f"The person who looks after your site has put your {site} site back to an earlier state.")
-    titles = (("Not shown there any more", gone), ("Shown there again", back), ("Not public yet", waiting))
+    left = () if set(waiting) == set(gone) else waiting
+    titles = (("Not shown there any more", gone), ("Shown there again", back), ("Not public yet", left))
     blocks = [Listing(title, _bounded(_lines(some, reader))) for title, some in titles if some]
     more = (Paragraph("Reply “publish all” to publish these, too."),) if waiting and role.may(Command.PUBLISH) else ()
     return Answer("An earlier state of your site is shown again", (said, *blocks, *more))
