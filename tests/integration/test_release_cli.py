@@ -94,12 +94,17 @@ def test_a_rollback_to_a_named_release_twice_changes_nothing_more(
     first = site.shown()
     site.mail("change the homepage title to Spring Sale")
     site.mail("change the homepage title to Autumn")
-    assert run(site, capsys, "rollback", "amelia", first[:8])[0] == 0
+    code, out, _ = run(site, capsys, "rollback", "amelia", first[:8])
+    assert code == 0
+    gone = out.partition("Not shown any more:")[2].splitlines()[1:]
+    assert gone == [f"  Changed the title of the homepage to “{title}”." for title in ("Spring Sale", "Autumn")]
+    assert "would publish" not in out, "nothing is left to publish"
     main_before = git(site, "rev-parse", "main")
     code, out, _ = run(site, capsys, "rollback", "amelia", first, "--json")
     assert code == 0
     assert json.loads(out) | {"project": ""} == {
         "project": "", "stage": "edit", "release": first, "changed": False, "commit": None, "problem": "",
+        "not_shown_any_more": [], "shown_again": [], "not_public": [],
     }  # fmt: skip
     assert git(site, "rev-parse", "main") == main_before
 
