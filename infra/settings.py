@@ -17,6 +17,9 @@ _DOMAIN = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}")
 _MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
 
 
+CONSOLE_SETTINGS = tuple(
+    f"console_{name}" for name in ("certificate", "issuer", "authorization", "token", "userinfo", "client_id", "secret")
+)
 _NUMBERS = {"max_workers", "reconcilers", "worker_cpu", "worker_memory", "retention_days", "unadmitted_mail_mb"}
 
 
@@ -50,6 +53,17 @@ class Settings:
     acknowledge_seconds: float = 90
     runbook: str = "docs/aws.md"
     keep: bool = True
+    console: str = ""
+    console_certificate: str = ""
+    console_issuer: str = ""
+    console_authorization: str = ""
+    console_token: str = ""
+    console_userinfo: str = ""
+    console_client_id: str = ""
+    console_secret: str = ""
+    console_claim: str = "email"
+    console_operators: str = ""
+    console_viewers: str = ""
 
     def __post_init__(self) -> None:
         _one_of("capacity", self.capacity, ("ec2", "fargate"))
@@ -69,11 +83,31 @@ class Settings:
         if self.retention_days < MIN_RETENTION_DAYS:
             why = f"a mail may wait for a week: take {MIN_RETENTION_DAYS} or more"
             raise ValueError(f"retention_days is {self.retention_days}, and {why}")
+        if self.console:
+            self._check_console()
+        elif given := [name for name in CONSOLE_SETTINGS if getattr(self, name)]:
+            raise ValueError(f"{given[0]} is for a console behind a load balancer: name its host, console=…")
         if not self.mailbox:
             object.__setattr__(self, "mailbox", names.mailbox_of(self.domain))
         if self.operator.rpartition("@")[2].lower() == self.mail_domain:
             why = f"mail to {self.mail_domain} comes to WebOrdinary: alarms and their confirmation would never arrive"
             raise ValueError(f"operator is {self.operator}, but {why}. Take an address of another domain")
+
+    def _check_console(self) -> None:
+        """A console with any part of its login missing is not made: others could get in, or none."""
+        if not _DOMAIN.fullmatch(self.console):
+            raise ValueError(f"console: {self.console!r} is no host name: write it like console.example.com")
+        if missing := [name for name in CONSOLE_SETTINGS if not getattr(self, name)]:
+            raise ValueError(f"console needs {', '.join(missing)}, too: its load balancer signs users in with them")
+        if ":acm:" not in self.console_certificate or ":certificate/" not in self.console_certificate:
+            raise ValueError("console_certificate: name a certificate of the deployment's region by its ARN")
+        for name in ("issuer", "authorization", "token", "userinfo"):
+            if not getattr(self, f"console_{name}").startswith("https://"):
+                raise ValueError(f"console_{name}: take the address that the provider publishes, with https")
+        _one_of("console_claim", self.console_claim, ("email", "sub"))
+        people = (self.console_operators + " " + self.console_viewers).split()
+        if not people or any(sign in person for person in people for sign in "\"'\\,"):
+            raise ValueError("console_operators and console_viewers: name people, with blanks between them")
 
     @property
     def account_id(self) -> str:

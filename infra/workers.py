@@ -9,6 +9,7 @@ from aws_cdk import aws_ecs as ecs
 from constructs import Construct, IConstruct
 
 from infra.capacity import make_capacity
+from infra.console import add_console
 from infra.nag import accept
 from infra.network import make_vpc, make_wall
 from infra.scaling import scale
@@ -62,6 +63,8 @@ class WorkersStack(Stack):
         make_publisher_role(self)
         make = self._on_fargate if settings.capacity == "fargate" else self._on_ec2
         scale(make(cluster, make_wall(self, vpc), settings), settings)
+        if settings.console:
+            add_console(self, vpc, cluster, self._repository, settings)
         CfnOutput(self, "Repository", value=self._repository.repository_uri)
 
     def _on_ec2(self, cluster: ecs.Cluster, wall: ec2.SecurityGroup, settings: Settings) -> ecs.BaseService:

@@ -279,6 +279,9 @@ def test_the_monthly_costs_are_said() -> None:
     assert "about 40 dollars" in look("costs").what
     assert "about 11 dollars" in look("costs", nat="instance").what
     assert "about 4 dollars" in look("costs", capacity="fargate").what
+    assert "about 73 dollars a month while no mail comes (NAT gateway, 24 alarms, the console)" in (
+        look("costs", console="console.example.com").what
+    )
 
 
 def group(*machines: str) -> dict[str, Any]:

@@ -22,11 +22,11 @@ _BATCHES = {"DeleteMessageBatch": "DeleteMessage", "ChangeMessageVisibilityBatch
 class Recorder:
     """Hears every call that boto3 makes in this process, under the name of who acts.
 
-    In the test's own thread that is the lambda invoked there; all other threads are the worker's.
+    In the test's own thread that is the lambda invoked there; all other threads are the worker's, or the `others`'.
     """
 
     def __init__(self, account_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.actor = ""
+        self.actor, self.others = "", WORKER
         self._thread = threading.get_ident()
         self.used: dict[str, set[Right]] = defaultdict(set)
         self.started: list[str] = []
@@ -35,7 +35,7 @@ class Recorder:
         call: Callable[[BaseClient, str, Params], Any] = BaseClient._make_api_call  # type: ignore[attr-defined]
 
         def heard(client: BaseClient, operation: str, params: Params) -> Any:  # noqa: ANN401 - as AWS answers
-            if actor := self.actor if threading.get_ident() == self._thread else WORKER:
+            if actor := self.actor if threading.get_ident() == self._thread else self.others:
                 self.used[actor].update(self._rights(client.meta.service_model.service_name, operation, params))
             if operation == "StartExecution":
                 self.started.append(params["name"])
@@ -55,6 +55,8 @@ def rights_of(service: str, operation: str, params: Params) -> Iterator[Right]:
             yield from _of_tables(operation, params)
         case "s3":
             yield from _of_objects(operation, params)
+        case "sqs" if operation == "ListQueues":
+            yield "sqs:ListQueues", _arn("sqs", f"{params['QueueNamePrefix']}*")
         case "sqs":
             name = params["QueueName"] if "QueueName" in params else params["QueueUrl"].rpartition("/")[2]
             yield f"sqs:{_BATCHES.get(operation, operation)}", _arn("sqs", name)
@@ -68,6 +70,8 @@ def rights_of(service: str, operation: str, params: Params) -> Iterator[Right]:
             yield "ses:SendRawEmail", _arn("ses", f"identity/{domain}")
         case "ssm":
             yield f"ssm:{operation}", _arn("ssm", f"parameter{params['Name']}")
+        case "cloudwatch":
+            yield f"cloudwatch:{operation}", "*"
         case "sts" if operation == "GetCallerIdentity":
             return
         case "sts" if operation == "AssumeRole":
@@ -103,9 +107,11 @@ def _of_objects(operation: str, params: Params) -> Iterator[Right]:
     match operation:
         case "ListObjectsV2":
             yield "s3:ListBucket", bucket
+        case "ListObjectVersions":
+            yield "s3:ListBucketVersions", bucket
         case "DeleteObjects":
             for one in params["Delete"]["Objects"]:
-                yield "s3:DeleteObject", f"{bucket}/{one['Key']}"
+                yield f"s3:DeleteObject{'Version' if 'VersionId' in one else ''}", f"{bucket}/{one['Key']}"
         case "CopyObject":
             source = params["CopySource"]
             yield "s3:GetObjectVersion", f"arn:<AWS::Partition>:s3:::{source['Bucket']}/{source['Key']}"

@@ -167,14 +167,14 @@ def walk(harness: RightsHarness) -> None:
         + "> We make pots.\n" * 2000,
         PICTURE,
     )
-    job_id, thread_id = _through(harness, first)
+    job_id, thread_id = through(harness, first)
     harness.work()
     harness.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
     harness.step("Reply", emailId=first, redrive=0, job={"route": "edit", "jobId": job_id, "threadId": thread_id})
-    _through(harness, harness.mail("publish"))
+    through(harness, harness.mail("publish"))
     harness.work()
     second = harness.mail("Set the title to Winter Sale.")
-    waiting, other_thread = _through(harness, second)
+    waiting, other_thread = through(harness, second)
     harness.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
     harness.interrupt()
     harness.step("RecordInterruption", emailId=second, jobId=waiting)
@@ -200,7 +200,7 @@ def walk(harness: RightsHarness) -> None:
     assert harness.step("IdentifyProjectUser", emailId=late, redrive=0, retries=0) == {"route": "refused"}
 
 
-def _through(harness: RightsHarness, email_id: str) -> tuple[str, str]:
+def through(harness: RightsHarness, email_id: str) -> tuple[str, str]:
     """Up to where the workflow awaits the result."""
     assert harness.step("AuthenticateSender", emailId=email_id) == {"verdict": "admitted"}
     attachments = harness.step("ParseEmail", emailId=email_id)["attachments"]

@@ -17,7 +17,7 @@ from tests.integration.test_confirmation import answer, is_done, question_of, st
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
-from webordinary.entrypoints.server import _dashboard
+from webordinary.entrypoints.server import dashboard_of
 from webordinary.mail.confirm import VALID
 from webordinary.mail.outbox import deliver_due
 from webordinary.model.console import ConsoleUser, Role
@@ -35,7 +35,7 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
 @contextmanager
 def visitor(harness: EmbeddedHarness) -> Iterator[TestClient]:
     """Somebody without a login."""
-    dashboard: Dashboard = _dashboard(harness.services, EventFeed())
+    dashboard: Dashboard = dashboard_of(harness.services, EventFeed())
     with TestClient(create_app(dashboard), base_url=URL, client=("192.0.2.1", 40000)) as page:
         yield page
 

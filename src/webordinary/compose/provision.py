@@ -50,7 +50,7 @@ from webordinary.model.checks import CheckRun, Verdict, run_checks
 from webordinary.operations import onboarding, sample
 
 ERROR_PAGE = b"<!doctype html><meta charset=utf-8><title>Not found</title><h1>There is no such page</h1>\n"
-LOOKED_AT = ("operator", "hosted_zone", "capacity", "nat", "receipt_rules")
+LOOKED_AT = ("operator", "hosted_zone", "capacity", "nat", "receipt_rules", "console")
 """Settings of a deployment that its preflight takes as they are said."""
 PAUSE_SECONDS, EMULATED_PAUSE_SECONDS = 10.0, 0.1
 

@@ -72,7 +72,7 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
                 pushed.start()
                 closing.callback(pushed.stop)
         sockets = [bound(config.host, config.port), bound(config.sites_host, config.preview_port)]
-        page = PageServer(create_app(_dashboard(container, feed)), feed, sockets)
+        page = PageServer(create_app(dashboard_of(container, feed)), feed, sockets)
         page.start()
         closing.callback(page.stop)
         ready()
@@ -120,7 +120,8 @@ def _agent_note(config: Config) -> tuple[str, str] | None:
     return f"The agent is {BUILT_IN} {ATTACH_ANOTHER}", f"webordinary agent test --data {config.data}"
 
 
-def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
+def dashboard_of(container: Container, feed: EventFeed) -> Dashboard:
+    """What the console shows and does, over one backend."""
     config, now = container.config, container.clock.now
 
     def metrics() -> str:

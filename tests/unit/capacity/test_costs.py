@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from benchmarks.parts.aws_calls import usage_of
@@ -83,6 +84,14 @@ def test_a_deployment_to_which_nobody_writes_costs_its_network_and_its_alarms() 
     assert bill[WATCHING] == pytest.approx(3.00 + 0.2376)
     assert 36 <= sum(bill.values()) <= 44
     assert monthly_bill(nothing, FARGATE, MEETING_THE_BARS)[NETWORK] == pytest.approx(0.50)
+
+
+def test_the_console_behind_a_load_balancer_costs_the_same_on_any_day() -> None:
+    """A load balancer 16.43, its two addresses 7.30; 0.25 vCPU 5.91 and 1 GB 2.60."""
+    asked = monthly_bill(replace(QUIET, console=True), EC2, MEETING_THE_BARS)
+    without = monthly_bill(QUIET, EC2, MEETING_THE_BARS)
+    assert asked[NETWORK] - without[NETWORK] == pytest.approx(16.43 + 7.30, abs=0.01)
+    assert asked[COMPUTE] - without[COMPUTE] == pytest.approx(5.91 + 2.60, abs=0.01)
 
 
 def test_a_mail_brings_data_through_the_nat_logs_and_a_trace() -> None:

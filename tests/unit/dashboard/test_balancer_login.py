@@ -57,7 +57,7 @@ def proof(
 
 
 @dataclass
-class Balancer:
+class BalancedConsole:
     """A console behind a load balancer, and the keys that AWS publishes for it."""
 
     world: DashboardTables
@@ -83,19 +83,19 @@ class Balancer:
 
 
 @pytest.fixture
-def balancer(tmp_path: Path) -> Iterator[Balancer]:
+def balancer(tmp_path: Path) -> Iterator[BalancedConsole]:
     world = DashboardTables(tmp_path)
-    yield Balancer(world)
+    yield BalancedConsole(world)
     world.database.close()
 
 
-def refused(balancer: Balancer, *values: str) -> bool:
+def refused(balancer: BalancedConsole, *values: str) -> bool:
     with balancer.visitor(*values) as visitor:
         answers = [visitor.get("/"), visitor.get("/api/status"), visitor.post("/mails", headers=FORM)]
     return {answer.status_code for answer in answers} == {401}
 
 
-def test_an_operator_acts_and_a_viewer_looks(balancer: Balancer, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_operator_acts_and_a_viewer_looks(balancer: BalancedConsole, caplog: pytest.LogCaptureFixture) -> None:
     form = {"from": "scott@example.com", "subject": "Spring", "text": "Set the title to Sale"}
     with balancer.visitor(proof()) as olga:
         assert olga.get("/").status_code == 200
@@ -110,7 +110,7 @@ def test_an_operator_acts_and_a_viewer_looks(balancer: Balancer, caplog: pytest.
     assert len(balancer.asked) == 2, "a key is fetched once by each process"
 
 
-def test_no_page_is_there_without_a_proof_whatever_its_route(balancer: Balancer) -> None:
+def test_no_page_is_there_without_a_proof_whatever_its_route(balancer: BalancedConsole) -> None:
     """The health check and the signed webhook come without one; everything else that is open leads nowhere here."""
     with balancer.visitor() as nobody:
         routes = [route for route in nobody.app.routes if isinstance(route, Route)]  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_no_page_is_there_without_a_proof_whatever_its_route(balancer: Balancer)
                     assert answer.status_code in (404, 405), (method, path)
 
 
-def test_a_forged_header_opens_nothing(balancer: Balancer) -> None:
+def test_a_forged_header_opens_nothing(balancer: BalancedConsole) -> None:
     for forged in ("", "olga@example.com", "a.b.c", "..", proof(key=OTHERS_KEY), proof(sign=False), "x" * 20_000):
         assert refused(balancer, forged), forged[:60]
     head, _, signature = proof().split(".")
@@ -132,12 +132,12 @@ def test_a_forged_header_opens_nothing(balancer: Balancer) -> None:
     assert refused(balancer, f"{head}.{other}.{signature}"), "the claims of another"
 
 
-def test_a_second_header_beside_the_load_balancers_opens_nothing(balancer: Balancer) -> None:
+def test_a_second_header_beside_the_load_balancers_opens_nothing(balancer: BalancedConsole) -> None:
     assert balancer.login().user_of([proof(), proof()]) is None
     assert balancer.login().user_of([]) is None
 
 
-def test_another_load_balancers_word_counts_for_nothing(balancer: Balancer) -> None:
+def test_another_load_balancers_word_counts_for_nothing(balancer: BalancedConsole) -> None:
     """Anybody may have one in that region; AWS publishes its key at the same place."""
     balancer.keys["00000000-0000-0000-0000-000000000000"] = pem(OTHERS_KEY)
     theirs = ARN.replace("111122223333", "444455556666")
@@ -147,13 +147,13 @@ def test_another_load_balancers_word_counts_for_nothing(balancer: Balancer) -> N
     assert refused(balancer, proof({**OLGA, "iss": "https://login.example.org"}))
 
 
-def test_an_expired_proof_opens_nothing(balancer: Balancer) -> None:
+def test_an_expired_proof_opens_nothing(balancer: BalancedConsole) -> None:
     for past in (NOW, NOW - 1, 0, None, "9999999999", float("nan")):
         assert refused(balancer, proof(exp=past)), past
     assert refused(balancer, proof({**OLGA, "exp": NOW - 1}))
 
 
-def test_a_proof_without_a_signature_algorithm_or_with_another_opens_nothing(balancer: Balancer) -> None:
+def test_a_proof_without_a_signature_algorithm_or_with_another_opens_nothing(balancer: BalancedConsole) -> None:
     for algorithm in ("none", "None", "", "HS256", "RS256", "ES384", None):
         assert refused(balancer, proof(alg=algorithm)), algorithm
         assert refused(balancer, proof(alg=algorithm, sign=False)), algorithm
@@ -163,13 +163,13 @@ def test_a_proof_without_a_signature_algorithm_or_with_another_opens_nothing(bal
     assert refused(balancer, proof())
 
 
-def test_the_id_of_a_key_leads_to_no_other_address(balancer: Balancer) -> None:
+def test_the_id_of_a_key_leads_to_no_other_address(balancer: BalancedConsole) -> None:
     for key_id in ("../../etc", "@evil.example/", KEY_ID.upper() + "/..", f"{KEY_ID}\r\nX: y", 7, None):
         assert refused(balancer, proof(kid=key_id)), key_id
     assert balancer.asked == []
 
 
-def test_a_key_that_cannot_be_fetched_lets_nobody_in_and_keys_are_bounded(balancer: Balancer) -> None:
+def test_a_key_that_cannot_be_fetched_lets_nobody_in_and_keys_are_bounded(balancer: BalancedConsole) -> None:
     assert refused(balancer, proof(kid=KEY_ID.replace("12345678", "87654321")))
     login = balancer.login()
     for number in range(MOST_KEYS + 5):
@@ -178,7 +178,7 @@ def test_a_key_that_cannot_be_fetched_lets_nobody_in_and_keys_are_bounded(balanc
     assert len(login._keys) == MOST_KEYS
 
 
-def test_who_is_not_on_the_lists_or_not_verified_is_refused(balancer: Balancer) -> None:
+def test_who_is_not_on_the_lists_or_not_verified_is_refused(balancer: BalancedConsole) -> None:
     for claims in ({"email": "eve@example.com", "email_verified": True}, VERA, {**OLGA, "email_verified": "false"}, {},
                    {"email": 7, "email_verified": True}, {"email": "", "email_verified": True}):  # fmt: skip
         assert refused(balancer, proof(claims)), claims
@@ -188,7 +188,7 @@ def test_who_is_not_on_the_lists_or_not_verified_is_refused(balancer: Balancer) 
     assert (found.name, found.role) == ("7", Role.OPERATOR)
 
 
-def test_the_header_on_another_path_in_is_not_read(balancer: Balancer) -> None:
+def test_the_header_on_another_path_in_is_not_read(balancer: BalancedConsole) -> None:
     """Without the setting it is a header like any other; with it, no other login exists beside it."""
     plain = TestClient(create_app(balancer.world.dashboard(forward_auth_header="")), base_url="http://127.0.0.1:8080")
     with plain as page:
@@ -205,7 +205,7 @@ def test_the_header_on_another_path_in_is_not_read(balancer: Balancer) -> None:
         assert olga.get("/", headers={"Host": "10.0.1.7:8080"}).status_code == 421, "by the task's own address"
 
 
-def test_a_form_of_another_site_changes_nothing_although_the_load_balancer_signs_it(balancer: Balancer) -> None:
+def test_a_form_of_another_site_changes_nothing_although_the_load_balancer_signs_it(balancer: BalancedConsole) -> None:
     with balancer.visitor(proof()) as olga:
         for headers in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Authorization": "Bearer x"},
                         {"Origin": "http://console.example.com"}):  # fmt: skip
@@ -214,7 +214,7 @@ def test_a_form_of_another_site_changes_nothing_although_the_load_balancer_signs
     assert balancer.world.sent == []
 
 
-def test_signing_out_ends_the_load_balancers_session(balancer: Balancer) -> None:
+def test_signing_out_ends_the_load_balancers_session(balancer: BalancedConsole) -> None:
     with balancer.visitor(proof()) as olga:
         answer = olga.post("/logout", headers=FORM)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")

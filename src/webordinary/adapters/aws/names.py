@@ -41,6 +41,7 @@ RECEIPT_RULES = PREFIX
 WEB_STACK = f"{PREFIX}-web"
 """The stack whose distribution shows all sites."""
 WORKERS_LOG = f"/{PREFIX}/workers"
+CONSOLE, CONSOLE_LOG = f"{PREFIX}-console", f"/{PREFIX}/console"
 WORKFLOW_LOG = f"/aws/vendedlogs/states/{STATE_MACHINE}"
 
 JOBS = f"{PREFIX}-active-jobs"

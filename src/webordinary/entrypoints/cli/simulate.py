@@ -52,6 +52,7 @@ def add_to(commands: Commands) -> None:
     pool.add_argument("--target-seconds", type=float, default=60.0, metavar="S", help="95%% of claims come within (60)")
     money = parser.add_argument_group("the bill")
     money.add_argument("--compute", default=EC2, help=f"where workers run: {' or '.join(COMPUTE_KINDS)} ({EC2})")
+    money.add_argument("--console", action="store_true", help="with the console behind a load balancer")
     bars = MEETING_THE_BARS
     for flag, habit in (("mail", bars.mail), ("job-minute", bars.job_minute), ("idle-hour", bars.idle_hour)):
         about = f"AWS calls per {flag.replace('-', ' ')}, as benchmarks/aws_cost.py measures ({habit.calls:g})"
@@ -112,6 +113,7 @@ def _question(args: argparse.Namespace) -> Question:
         target_seconds=args.target_seconds,
         slots=args.slots,
         compute=args.compute,
+        console=args.console,
         usage_model=_usage_model(args),
     )
 

@@ -144,6 +144,7 @@ PRICES: Mapping[str, Price] = {
     "nat.hour": Price(NETWORK, 0.045, 1, "hour of a NAT gateway"),
     "nat.gb": Price(NETWORK, 0.045, 1, "GB through a NAT gateway"),
     "ipv4.hour": Price(NETWORK, 0.005, 1, "hour of a public IPv4 address"),
+    "alb.hour": Price(NETWORK, 0.0225, 1, "hour of a load balancer"),
     "route53.zone": Price(NETWORK, 0.50, 1, "hosted zone for a month"),
     "logs.gb": Price(WATCHING, 0.50, 1, "GB of logs taken in"),
     "xray.trace": Price(WATCHING, 5.0, 1e6, "trace of an execution"),
@@ -167,6 +168,13 @@ def price(usage: Mapping[str, float]) -> dict[str, float]:
 
 MONTH_HOURS = 730.0
 MONTH_DAYS = MONTH_HOURS / 24
+CONSOLE_MONTH = {
+    "alb.hour": MONTH_HOURS,
+    "ipv4.hour": 2 * MONTH_HOURS,
+    "fargate.vcpu-hour": 0.25 * MONTH_HOURS,
+    "fargate.gb-hour": MONTH_HOURS,
+}
+"""The console behind a load balancer, where a deployment asks for it."""
 VCPU_PER_SLOT = 0.5
 GB_PER_SLOT = 1.75
 DISK_GB = 60.0
@@ -189,6 +197,8 @@ class DayOfWork:
     """Of one worker."""
     projects: int = 0
     """Each keeps the credential of its repository."""
+    console: bool = False
+    """It runs behind a load balancer."""
 
     @property
     def idle_hours(self) -> float:
@@ -214,6 +224,8 @@ def usage_of_day(day: DayOfWork, compute: str, usage_model: UsageModel) -> Mappi
     _add(usage, EACH_MONTH, 1 / MONTH_DAYS)
     _add(usage, {"cloudwatch.metric": METRICS * min(1.0, day.mails / BUSY_MAILS)}, 1 / MONTH_DAYS)
     _add(usage, {"ssm.advanced": max(0, day.projects - STANDARD_PARAMETERS)}, 1 / MONTH_DAYS)
+    if day.console:
+        _add(usage, CONSOLE_MONTH, 1 / MONTH_DAYS)
     if compute == EC2:
         _add(usage, EACH_MONTH_ON_EC2, 1 / MONTH_DAYS)
     else:

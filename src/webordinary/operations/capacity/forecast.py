@@ -93,6 +93,8 @@ class Question:
     slots: int = 4
     compute: str = EC2
     usage_model: UsageModel = MEETING_THE_BARS
+    console: bool = False
+    """The bill has the console behind a load balancer."""
 
     def __post_init__(self) -> None:
         within("workers", self.workers if self.workers is not None else 1, 1, MAX_WORKERS)
@@ -193,7 +195,7 @@ class _Trials:
 def _answer(question: Question, mails: list[Mail], workers: int, trials: _Trials) -> Forecast:
     measures, slots = trials.known[workers], question.slots
     minutes = sum(mail.seconds for mail in mails) / 60
-    day = DayOfWork(len(mails), minutes, workers * 24.0, slots, question.demand.projects)
+    day = DayOfWork(len(mails), minutes, workers * 24.0, slots, question.demand.projects, question.console)
     return Forecast(
         question=question,
         workers=workers,

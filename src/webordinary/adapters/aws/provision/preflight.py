@@ -53,6 +53,9 @@ ALARMS, ALARM_METRICS = 24, 30
 ALARM_METRIC_USD, RECONCILE_USD, ZONE_USD = 0.10, 1.0, 0.50
 NAT_USD = {"gateway": 36.50, "instance": 7.0, "none": 0.0}
 """A month, us-east-1: gateway 0.045 an hour and its IPv4 address 0.005 an hour; t4g.nano with disk and address."""
+CONSOLE_CPU, CONSOLE_MEMORY = 256, 1024
+CONSOLE_USD = 32.25
+"""A month of its load balancer, of the two addresses that this has, and of its task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,7 @@ class DeploymentIntent:
     max_workers: int = 10
     take_over_mail: bool = False
     receipt_rules: str = names.RECEIPT_RULES
+    console: str = ""
 
     @property
     def mail_domain(self) -> str:
@@ -88,6 +92,7 @@ class DeploymentIntent:
             + ALARM_METRICS * ALARM_METRIC_USD
             + RECONCILE_USD
             + (ZONE_USD if self.hosted_zone else 0.0)
+            + (CONSOLE_USD if self.console else 0.0)
         )
 
 
@@ -285,7 +290,8 @@ class Preflight:
     def costs(self) -> CheckResult:
         """The cost of an idle deployment; mails, machines and models are added to it."""
         nat = "no NAT" if self._intent.capacity == "fargate" else f"NAT {self._intent.nat}"
-        words = f"about {self._intent.idle_usd:.0f} dollars a month while no mail comes ({nat}, {ALARMS} alarms)"
+        parts = f"{nat}, {ALARMS} alarms{', the console' if self._intent.console else ''}"
+        words = f"about {self._intent.idle_usd:.0f} dollars a month while no mail comes ({parts})"
         return good(f"{words}; each worker 0.08 an hour while it runs, 1,000 mails about 1")
 
 
