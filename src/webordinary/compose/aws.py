@@ -239,7 +239,7 @@ class AwsContainer:
         return ScannedMails(self.overview, self.directory)
 
     def _died_on_this_machine(self, worker: str) -> bool:
-        """Of workers elsewhere only the end of their lease tells."""
+        """Whether the process of a worker on this machine has ended; for other machines only leases tell."""
         return self.workers.last_beat(worker) is not None and self.workers.is_dead(worker)
 
     @cached_property
@@ -495,7 +495,7 @@ class AwsContainer:
         return CloudWatchHistory(session.client("cloudwatch", config=config, endpoint_url=self.endpoint))
 
     def drain_worker(self, worker: str) -> None:
-        """A worker that holds a key hears it at once, another one when it next tells that it is there."""
+        """Ask a worker to drain: at once if it holds a key, else at its next presence write."""
         if not Presence(self.dynamo, self.ownership_table).ask_to_end(worker):
             raise Permanent(f"{worker[:12]} has ended, or has just begun: see `webordinary status`")
         for row in self.claim_table.held_by(worker):

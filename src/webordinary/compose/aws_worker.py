@@ -150,7 +150,7 @@ def lock_files_of(config: Config) -> LockFiles:
 
 
 class ReportingWakeups:
-    """The wake-ups of a worker that also tells, now and then, how many claims it holds; every wait is a beat."""
+    """The wake-ups of a worker, with a metric of its claims now and then. Each wait is a heartbeat."""
 
     def __init__(
         self, inside: Wakeups, events: EventLines, monotonic: Callable[[], float], beat: Callable[[], None]

@@ -190,7 +190,7 @@ def retention(container: EmbeddedContainer) -> Retention:
 
 
 def forget_mails(container: EmbeddedContainer, before: datetime, now: datetime) -> int:
-    """Delete mails past their retention: rows, raw mails, attachments, pictures and replies; how many mails."""
+    """Delete mails past their retention: rows, raw mails, attachments, pictures and replies; returns their number."""
     unadmitted_before = max(before, now - timedelta(days=UNADMITTED_DAYS))
     forgotten = container.retention.forget(before, unadmitted_before)
     container.blobs.forget(before, container.retention.attached())

@@ -27,7 +27,7 @@ def answering_of(
     wake_outbox: Callable[[], None] = lambda: None,
     uptime: Callable[[], timedelta] = lambda: timedelta.max,
 ) -> Answering:
-    """The steps that end a mail; `wake_outbox` tells the sender of replies that one was written."""
+    """The steps that end a mail; `wake_outbox` wakes the sender of replies."""
     outbox: Outbox = container.outbox
     now, profile = container.clock.now, container.profile
     if profile.replies_leave_at_once:

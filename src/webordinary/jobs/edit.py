@@ -137,7 +137,7 @@ def _like_it(run: JobRun, merged: Merged, stage: Stage, preview: str) -> Release
 
 
 def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
-    """Build one of the two sites, and tell of it in the job's events."""
+    """Build one of the two sites and emit its events."""
     began = run.now()
     built = build_silently(run, tree, into, previous)
     if isinstance(built, Built):

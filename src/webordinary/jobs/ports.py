@@ -114,7 +114,7 @@ class AgentTask:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The workspace differs now; `summary` says how, to the customer."""
+    """The agent has changed the workspace; `summary` describes it to the customer."""
 
     summary: str
     session: str = ""
@@ -152,7 +152,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """The agent could not follow; `text` says what it can do. Nothing is changed."""
+    """The agent did not understand; `text` says what it can do. Nothing is changed."""
 
     text: str
     session: str = ""

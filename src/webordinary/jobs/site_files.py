@@ -241,7 +241,7 @@ def is_textual(name: str) -> bool:
 
 
 def is_foreign(name: str, opening: bytes) -> bool:
-    """Text that is no UTF-8, such as old pages: it says itself what it is, and a header would speak louder."""
+    """Whether a text is not UTF-8, such as an old page: it declares its own charset, which a header would override."""
     if not is_textual(name):
         return False
     try:  # an opening may end amid a character, a whole file may not

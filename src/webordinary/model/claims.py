@@ -128,7 +128,7 @@ class ClaimRequest:
     def for_job(
         cls, job: Job, preferred: str | None = None, fence: int | None = None, served_at: datetime | None = None
     ) -> Self:
-        """Say that this job waits; a key that was served until `served_at` waits from then on, behind the others."""
+        """The claim request of a waiting job; a key that was served until `served_at` waits from then on."""
         since = served_at or job.queued_at or job.recorded_at
         ready_at = None if job.cancel_requested else job.not_before
         return cls(job.key, since, preferred, fence, job.email_id, job.thread_id, ready_at)
@@ -153,7 +153,7 @@ def next_fence(previous: int, now: datetime) -> int:
 
 
 class CancelToken(Protocol):
-    """Asked before every effect, and told to programs that run for long."""
+    """Tells a running job to end; checked before every effect."""
 
     @property
     def worker(self) -> str:

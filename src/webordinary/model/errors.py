@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WebOrdinaryError(Exception):
-    """Anything this system can tell a person about: what happened and what to do."""
+    """The base of errors for people: what happened and what to do."""
 
 
 class Transient(WebOrdinaryError):
@@ -107,7 +107,7 @@ class HourlyLimitReached(WebOrdinaryError):
 
 
 class NameTaken(Permanent):
-    """A worker of this name runs already: people could not tell the two apart."""
+    """A worker of this name runs already."""
 
     def __init__(self, name: str, pid: int) -> None:
         super().__init__(f"a worker named {name!r} runs already, as process {pid}")

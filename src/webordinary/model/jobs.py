@@ -276,7 +276,7 @@ class DeadLetter:
 
 
 def output_message(job: Job) -> dict[str, str | None]:
-    """What programs of a customer are told of a settled job; on AWS the body of the message in the output queue."""
+    """The result of a settled job for programs of a customer; on AWS the body of a message in the output queue."""
     result = job.result
     return {
         "messageId": job.email_id,

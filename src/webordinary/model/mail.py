@@ -64,7 +64,7 @@ class Email:
 
 
 class AttachmentKind(StrEnum):
-    """What we accept from a customer, told by magic bytes and never by name."""
+    """The accepted kinds of attachments, by magic bytes and never by name."""
 
     IMAGE = "image"
     DOCUMENT = "document"
@@ -111,7 +111,7 @@ QUEUED_COMMANDS = frozenset({Command.EDIT, Command.UNDO, Command.PUBLISH})
 
 @dataclass(frozen=True, slots=True)
 class ParsedMail:
-    """What the headers and the body say. Nothing here is trusted before AuthenticateSender."""
+    """The content of headers and body. Nothing here is trusted before AuthenticateSender."""
 
     message_id: str
     sender: str

@@ -36,7 +36,7 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True)
 class MailSummary:
-    """One accepted mail and how far it is. `milestones` tells when an event of a kind last happened to it."""
+    """One accepted mail with its progress. `milestones` has the last time of each kind of event."""
 
     email_id: str
     received_at: datetime
@@ -128,7 +128,7 @@ class MailPage:
 
 @dataclass(frozen=True, slots=True)
 class MailText:
-    """What a mail says, as the intake understood it."""
+    """The text of a parsed mail."""
 
     message_id: str
     sender_name: str

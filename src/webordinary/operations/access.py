@@ -82,7 +82,7 @@ def hash_password(password: str) -> str:
 
 
 def is_password(password: str, stored: str) -> bool:
-    """Whether a password belongs to a stored hash. Takes as long for an empty hash: it tells nothing of users."""
+    """Whether a password fits a stored hash. An empty hash takes as long, so that timing reveals no users."""
     _, salt, known = stored.split("$") if stored.count("$") == 2 else ("", "00", "")
     found = _scrypt(password[:MAX_PASSWORD], bytes.fromhex(salt)).hex()
     return hmac.compare_digest(found, known) and bool(known)
@@ -140,7 +140,7 @@ class TooManyTries(Permanent):
 
 
 class Access:
-    """Signs users in and out, and tells who makes a request."""
+    """Signs users in and out, and identifies the user of a request."""
 
     def __init__(
         self,

@@ -126,7 +126,7 @@ def redrive_letter(services: Container, dead_letter: DeadLetter) -> str:
 
 
 def drop_letter(services: Container, dead_letter: DeadLetter) -> bool:
-    """Forget a dead letter; its mail stays. False if it is gone already."""
+    """Delete a dead letter; its mail stays. False if there is none."""
     if not services.dead_letters.remove(dead_letter.letter_id):
         return False
     data = {"reason": dead_letter.reason[:200]}

@@ -238,7 +238,7 @@ class SenderQuestions:
 
 
 def drop_mail(services: Container, email_id: str, by: str) -> None:
-    """A held mail will never be done; its sender is told nothing. Raises Permanent where the mail is not held."""
+    """Drop a held mail without a reply. Raises Permanent where the mail is not held."""
     if not services.raw_mails.drop(email_id):
         raise Permanent(f"mail {email_id[:12]} is not held: see `webordinary mails show {email_id[:12]}`")
     services.events.emit(Event(EventKind.MAIL_DROPPED, email_id, data={"by": by}))
@@ -286,7 +286,7 @@ def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> 
 
 
 def close_mail(services: Container, email_id: str, by: str) -> None:
-    """Nothing is to be done about a mail that needs a person; its customer is told nothing. Idempotent."""
+    """Close a mail that needs a person, without a reply. Idempotent."""
     state = state_of(_mail(services, email_id))
     if state not in (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.REFUSED, MailState.CLOSED):
         raise Permanent(f"mail {email_id[:12]} is {state}: it needs no person")

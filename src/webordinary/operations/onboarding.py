@@ -80,7 +80,7 @@ def project_of(services: Container, project_id: str) -> Project:
 
 
 def mailbox_of(services: Container, sender: str, project_id: str) -> str:
-    """Where to write: a person with several sites must say which one is meant."""
+    """The address to write to; with several sites its token names the site."""
     several = len(services.directory.entries(sender)) > 1
     return with_token(services.config.mailbox, project_id) if several else services.config.mailbox
 
@@ -309,7 +309,7 @@ def hook_mac(project: Project | None) -> hmac.HMAC | None:
 
 
 def repository_left_by(services: Container, project_id: str) -> Path | None:
-    """The repository that a removed site of this name left behind; its next one goes on with it."""
+    """The repository that a removed site of this name left behind; a new site of the name uses it."""
     left = services.config.data / "origins" / f"{project_id}.git"
     return left if left.exists() and services.directory.project(project_id) is None else None
 
@@ -456,7 +456,7 @@ def remove(
     force: bool = False,
     by: str = "operator",
 ) -> None:
-    """Take it all away; killed on the way, doing it again goes on. Its records go last: they say what there was."""
+    """Remove the site. A second call continues after a crash: the records, which name the rest, go last."""
     project_id = leaving.project.project_id
     if leaving.busy and not force:
         raise Permanent(

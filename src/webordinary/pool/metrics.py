@@ -129,7 +129,7 @@ class MetricsRecorder:
         self._guard = threading.Lock()
 
     def read(self) -> MetricsState:
-        """The counts now. A bounded bite of a long backlog: the next reading goes on."""
+        """The present counts, after a bounded number of new events: the next call continues."""
         with self._guard:
             self._count(MAX_PAGES)
             return MetricsState.from_json(self._tally.to_json())

@@ -63,10 +63,10 @@ class PendingCallbacks(Protocol):
     """Effects that follow from a job's record and are redone until they are done."""
 
     def pending(self, limit: int) -> Sequence[Job]:
-        """Jobs whose workflow waits to be told that they settled or were interrupted."""
+        """Jobs with a pending callback: settled or interrupted, and the workflow not yet informed."""
 
     def mark_delivered(self, job_id: str, token: str) -> None:
-        """The workflow behind this token was told, or is gone."""
+        """Record that the callback of this token was delivered, or that its workflow has ended."""
 
 
 class Claims(Protocol):
@@ -122,7 +122,7 @@ class Claims(Protocol):
         """How many jobs that worker runs now."""
 
     def held_by(self, worker: str) -> Sequence[Claim]:
-        """The claims that the store says this worker holds; the store may be a moment behind."""
+        """The claims of a worker by the store, which may lag a moment."""
 
 
 class ClaimRequestQueue(Protocol):
@@ -138,7 +138,7 @@ class ClaimRequestQueue(Protocol):
         """Hints that wait, the longest first; a hint stays until its key is claimed or acknowledged."""
 
     def acknowledge(self, key: ProjectUser) -> None:
-        """Hints for this key have nothing to tell any more."""
+        """Delete the claim requests of a key."""
 
 
 class Notifier(Protocol):
@@ -178,10 +178,10 @@ class Callbacks(Protocol):
 
 
 class Outputs(Protocol):
-    """Programs of a customer that want to hear of every settled job."""
+    """Passes settled jobs on to programs of a customer."""
 
     def send(self, job: Job) -> None:
-        """Tell what became of this job, where its project wants that. May be told twice."""
+        """Send the result of a job, if its project wants results. At least once."""
 
 
 class Interruptions(Protocol):

@@ -56,7 +56,7 @@ def wake_for_end(job: Job, pool: Pool) -> None:
 
 
 def end_workflow(job: Job, settlement: Settlement, pool: Pool, now: datetime) -> Job:
-    """End a job for good: one that waits at once, and its workflow is told; of one that runs, its worker hears it."""
+    """Cancel a job: a waiting one is settled at once with its callback; for a running one its worker is notified."""
     ended = pool.jobs.settle_waiting(job.job_id, settlement, now)
     wake_for_end(ended, pool)
     if not ended.open and sends_callback(ended):

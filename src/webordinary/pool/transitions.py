@@ -205,7 +205,7 @@ def requeues_at_tail(ending: JobEnd) -> bool:
 
 
 def sends_callback(job: Job) -> bool:
-    """Whether a workflow waits to hear of this job."""
+    """Whether a workflow waits for the callback of this job."""
     return bool(job.preempted_token or (not job.open and job.task_token))
 
 

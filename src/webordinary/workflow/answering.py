@@ -147,7 +147,7 @@ class Answering:
             change_project(directory, project_id, lambda one: replace(one, wishes=changed_wishes(one.wishes, *wish)))
 
     def tell_held(self, job: Job) -> None:
-        """Say once that the mail is kept and will be done later; its answer follows then."""
+        """Tell the customer once that the mail is kept and is done later."""
         mail = self.mail_deps.read(job.email_id).mail
         if job.held is DeferReason.LATER and job.result:
             self._tell_date(job, job.result, mail)
@@ -174,7 +174,7 @@ class Answering:
         return answers.dated(job.due_at, project.zone if project else UTC) if job.due_at else ""
 
     def tell_waiting(self, job: Job, place: int) -> None:
-        """Say once that the mail waits in line; not where the customer got a mail about it before."""
+        """Tell the customer once that the mail waits in line, unless an earlier reply told them so."""
         if not self.outbox.of(job.email_id):
             mail = self.mail_deps.read(job.email_id).mail
             self._write(answers.waiting(mail, place), job.email_id, mail, job.thread_id, kind=WAITING)

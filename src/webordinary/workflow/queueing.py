@@ -51,7 +51,7 @@ class Queueing:
         return {"owned": alive, "idle": alive and claim.running in ("", payload["jobId"])}
 
     def send_claim_request(self, payload: Payload) -> Payload:
-        """Tell the workers that this key waits; a hint that is there already is enough."""
+        """Send a claim request for the key, unless one is waiting."""
         queued = payload.get("queued")  # an execution that began before it was told asks the record
         request = _as_request(queued) if queued else ClaimRequest.for_job(self._job(payload))
         self.pool.hints.send(request, self.now())
@@ -101,7 +101,7 @@ class Queueing:
         return others[0].thread_id if others else ""
 
     def _key(self, payload: Payload) -> ProjectUser:
-        """Whose job it is. An execution that began before places were told asks the record."""
+        """The key of the job; an execution from before keys were in its input reads the record."""
         place = payload.get("place")
         return ProjectUser.parse(place["key"]) if place else self._job(payload).key
 

@@ -75,7 +75,7 @@ MAX_WAITS = 20  # a second each; the workflow file allows a few more
 
 
 class ReadMail(NamedTuple):
-    """A mail's envelope and what it says; of one that was not parsed, what its header says."""
+    """A mail's envelope and content; of an unparsed mail, its header."""
 
     envelope: Envelope
     mail: ParsedMail
@@ -119,7 +119,7 @@ class MailDeps:
     recent: RecentMails = field(default_factory=RecentMails, compare=False)
 
     def read(self, email_id: str) -> ReadMail:
-        """A mail as it was parsed; one that was not parsed as its header says."""
+        """A parsed mail; of an unparsed one, its header."""
         if recent := self.recent.get(email_id):
             return recent
         parsed = self.parsed_mails.load(email_id)
@@ -130,7 +130,7 @@ class MailDeps:
         return read
 
     def read_outline(self, email_id: str) -> ReadMail:
-        """A mail as its header says; nothing else of it is read."""
+        """A mail by its header alone."""
         head = self.raw_mails.head(email_id)
         return ReadMail(head.envelope, outline(head.raw), is_parsed=False)
 
@@ -252,7 +252,7 @@ class Reading:
         return CONFIRMING
 
     def parse_email(self, payload: Payload) -> Payload:
-        """Read the mail once and keep what it says; raises Unparseable."""
+        """Parse the mail once and store the result; raises Unparseable."""
         email_id = payload["emailId"]
         mail_deps, email = self.mail_deps, self.mail_deps.raw_mails.load(email_id)
         mail = mail_deps.parser.parse(email.raw)

@@ -57,7 +57,7 @@ _REDRIVEN = re.compile(r"(?P<email_id>.+)-r(?P<number>\d+)")
 
 
 def started_with(name: str) -> dict[str, Any]:
-    """The input of an execution, which its name tells as well."""
+    """The input of an execution, derived from its name."""
     if redriven := _REDRIVEN.fullmatch(name):
         return {"emailId": redriven["email_id"], "redrive": int(redriven["number"])}
     return {"emailId": name.removesuffix(RELEASED), "redrive": 0}

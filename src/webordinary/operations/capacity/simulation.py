@@ -214,7 +214,7 @@ class SimulatedWorker:
         """How many jobs it runs."""
 
     def hear(self, message: str) -> None:
-        """A message has come; the loop wakes up."""
+        """Deliver a message and wake the loop."""
         self._heard.append(message)
         self._sleep(0.0)
 
