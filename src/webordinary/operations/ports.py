@@ -138,7 +138,7 @@ class OwnDomains(Protocol):
     """The edge through which visitors reach sites under domains of their own. Each method is idempotent."""
 
     def show(self, project_id: str, domain: str) -> DomainFinding:
-        """Show the public site under the domain, as far as possible now. Idempotent. Raises Permanent if it is taken."""
+        """Show the public site under the domain, as far as possible now. Idempotent. Raises Permanent if taken."""
 
     def look(self, project_id: str, domain: str) -> DomainFinding:
         """Whether it is shown; changes nothing."""
