@@ -195,6 +195,23 @@ def test_mails_are_found_by_sender_site_and_state(container: Container, page: Te
         assert (f"/mails/{email_id}" in page.get(f"/mails?{query}").text) is found, query
 
 
+def test_a_page_past_the_end_of_a_list_shows_its_last_page(container: Container, page: TestClient) -> None:
+    email_id = hold(container)
+    assert email_id in page.get("/mails?page=999").text
+    assert "No mail fits" in page.get("/mails?page=999&q=nowhere").text
+    assert 'href="/sites/amelia"' in page.get("/sites?page=99").text
+    assert "No site has this in its name" in page.get("/sites?q=nowhere").text
+
+
+def test_an_action_that_is_refused_leads_back_to_the_page_of_its_form(page: TestClient) -> None:
+    def refused(referer: str) -> str:
+        return page.post("/dead-letters/7/redrives", headers={**FORM, "Referer": referer}).text
+
+    assert '<a class="button" href="/attention">Back</a>' in refused(f"{PAGE}/attention")
+    for elsewhere in ("https://evil.example//evil.example/", "nonsense", ""):
+        assert ">Back</a>" not in refused(elsewhere)
+
+
 def test_a_site_is_chosen_from_a_short_list_and_typed_where_there_are_many(
     container: Container, page: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,7 +412,7 @@ def test_a_click_alone_lets_no_stranger_into_the_first_site_of_the_list(containe
     container.directory.add_sender(Sender("ann@example.com", ProjectUser("amelia", "ann")), container.clock.now())
     refuse(container)
     shown = page.get("/attention").text
-    assert '<select name="key"><option></option><option>amelia#ann</option>' in shown
+    assert '<select name="key" required><option></option><option>amelia#ann</option>' in shown
 
 
 def test_what_a_search_found_is_exported(container: Container, page: TestClient) -> None:

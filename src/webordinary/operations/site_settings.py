@@ -231,7 +231,7 @@ def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequ
             raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
     for other in directory.projects():
         if domain in other.domains and other.project_id != project.project_id:
-            raise Permanent(f"{domain} shows {other.project_id} already: remove it there first")
+            raise Permanent(f"the domain {domain} shows {other.project_id} already: remove it there first")
     domains = (*(known for known in project.domains if known != domain), domain)
     if len(domains) > MOST_DOMAINS:
         raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")

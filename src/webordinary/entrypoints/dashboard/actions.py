@@ -125,6 +125,9 @@ class ActionPages:
         wanted, page = _wanted(request), _page(request)
         seq = await self._do(self._d.overview.last_seq)
         found = await self._do(self._console.find, wanted, page)
+        if not found.mails and found.counted and page > 1:  # an older link, or a list that became shorter
+            page = max(1, -(-found.total // PAGE_SIZE))
+            found = await self._do(self._console.find, wanted, page)
         counts = await self._do(self._console.counts, wanted.project_id)
         projects = await self._do(self._sites_by_name)
         sites = [project.project_id for project in projects] if len(projects) <= MOST_CHOICES else []
@@ -225,8 +228,10 @@ class ActionPages:
         seq, page = await self._do(self._d.overview.last_seq), _page(request)
         name = request.query_params.get("q", "").strip().lower()[:50]
         projects = [one for one in await self._do(self._sites_by_name) if name in one.project_id]
+        last = max(1, -(-len(projects) // SITES_EACH))
+        page = min(page, last)
         view = await self._do(self._site_lines, projects[(page - 1) * SITES_EACH : page * SITES_EACH])
-        pages = page_links(page, -(-len(projects) // SITES_EACH), lambda number: f"/sites?q={name}&page={number}")
+        pages = page_links(page, last, lambda number: f"/sites?q={name}&page={number}")
         values = {"sites": view, "pages": pages, "total": len(projects), "searched": name, "seq": seq}
         values |= {"adding": self._console.adding, "typed": typed, "problem": problem}
         response = self._templates.live(request, "site_list.html", **values)

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from webordinary.entrypoints.dashboard import mail_view, views
+from webordinary.entrypoints.dashboard.login import own_path
 from webordinary.entrypoints.dashboard.mail_view import DiffView, diff_view
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.sites import CHOOSER, SiteHost, site_address, split_host
@@ -121,7 +122,7 @@ class Pages:
         if not isinstance(exc, HTTPException):
             exc = HTTPException(500, "Something went wrong here; the log says what.")
         return self._templates.page(
-            "problem.html", exc.status_code, exc.headers, code=exc.status_code, words=exc.detail
+            "problem.html", exc.status_code, exc.headers, code=exc.status_code, words=exc.detail, back=_form_of(request)
         )
 
     async def _home(self, request: Request, template: str) -> Response:
@@ -206,6 +207,12 @@ def read_home(overview: Overview, now: datetime, before: str | None = None) -> v
     projects = [sender.key.project_id for sender in overview.senders()]
     next_page = page[-1].email_id if len(page) == PAGE_SIZE else ""
     return views.home_view(seq, (*in_flight, *page), overview.pool(now), projects, now, next_page=next_page)
+
+
+def _form_of(request: Request) -> str:
+    """The page of ours with the form that was sent; empty if none was."""
+    came_from = urlsplit(request.headers.get("referer", ""))
+    return own_path(f"{came_from.path}?{came_from.query}".rstrip("?"), "") if request.method == "POST" else ""
 
 
 def _before(request: Request) -> str | None:
