@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -181,17 +181,26 @@ def refs_in(git_dir: Path, names: Sequence[str]) -> dict[str, str] | None:
     if (git_dir / "reftable").exists():
         return None
     found: dict[str, str] = {}
-    for name in names:
-        path = git_dir / name
-        for file in path.rglob("*") if path.is_dir() else (path,):
-            if file.suffix != ".lock" and file.is_file():
-                found[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="ascii").strip()
+    for ref in (one for name in names for one in _loose_refs(git_dir, name)):
+        with suppress(FileNotFoundError):  # removed or packed meanwhile
+            found[ref] = (git_dir / ref).read_text(encoding="ascii").strip()
     packed = git_dir / "packed-refs"
     for line in packed.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if packed.exists() else ():
         oid, _, ref = line.partition(" ")
         if any(ref == name or ref.startswith(f"{name}/") for name in names):
             found.setdefault(ref, oid)
     return found if all(map(_OID.fullmatch, found.values())) else None
+
+
+def _loose_refs(git_dir: Path, name: str) -> Iterator[str]:
+    """A ref, or all below it, that have a file."""
+    path = os.path.join(git_dir, name)  # noqa: PTH118  once for every mark of a project
+    if not os.path.isdir(path):  # noqa: PTH112
+        yield name
+        return
+    for folder, _, files in os.walk(path):
+        below = f"{name}{folder.removeprefix(path)}"
+        yield from (f"{below}/{file}" for file in files if not file.endswith(".lock"))
 
 
 _OID = re.compile(r"[0-9a-f]{40}")
@@ -299,9 +308,12 @@ def sync_refs(repo: str, refs: Iterable[str]) -> None:
     git_dir = local_origin(repo)
     if git_dir is None:
         return
-    folders = {parent for ref in refs for parent in (git_dir / ref).parents if parent.is_relative_to(git_dir / "refs")}
+    folders: set[str] = set()
+    for ref in refs:
+        while (ref := ref.rpartition("/")[0]) and ref not in folders:
+            folders.add(ref)
     with disk_errors(git_dir):
         for folder in sorted(folders, reverse=True):  # the innermost first
             with suppress(FileNotFoundError):  # packed meanwhile
-                sync_path(folder)
+                sync_path(git_dir / folder)
         sync_path(git_dir / "objects" / "pack")

@@ -167,8 +167,11 @@ class Checkout:
         return self._learn(Git(origin, self.git.worker), names)
 
     def _mark(self, origin: Path, oid: str) -> FenceMark:
-        here = store_of(self.git.git_dir)
-        return read_mark((here if here.has(oid) else store_of(origin)).blob(oid).decode("utf-8", "surrogateescape"))
+        try:
+            text = store_of(self.git.git_dir).blob(oid)
+        except NotRead:  # another worker's
+            text = store_of(origin).blob(oid)
+        return read_mark(text.decode("utf-8", "surrogateescape"))
 
     def _learn(self, git: Git, names: Sequence[str]) -> bool:
         listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *names)
