@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from webordinary.mail.auth import Admitted
@@ -442,11 +443,12 @@ class Answering:
         subjects = [self._subject_of(job.email_id) for job in asked]
         if len(mine) == _STATUS_JOBS:
             subjects.append(f"only your last {_STATUS_JOBS:,} mails were looked at")
-        project = self.mail_deps.directory.project(key.project_id)
-        own = key.user_id
-        waiting = [
-            one.words if one.asked_by == own else answers.line_of(one, own) for one in not_published(mine, project)
-        ]
+        project, own = self.mail_deps.directory.project(key.project_id), key.user_id
+        others = {one.asked_by for one in project.waiting_then} - {own, "", None} if project else set()
+        theirs = [self.pool.jobs.settled_jobs(ProjectUser(key.project_id, str(one)), _STATUS_JOBS) for one in others]
+        settled = sorted(chain(mine, *theirs), key=lambda job: job.settled_at or now, reverse=True)
+        left = not_published(settled, project)
+        waiting = [one.words if one.asked_by == own else answers.line_of(one, own) for one in left]
         not_done = self._not_done(key.text, now - timedelta(days=1), now)
         return PersonStatus([self._status_line(job) for job in busy], wishes, subjects, waiting, not_done)
 
@@ -482,12 +484,14 @@ def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -
 
 
 def not_published(settled: Sequence[Job], project: Project | None = None) -> list[ChangeLine]:
-    """A person's changes that wait: those that their newest publication left back, and those made since.
+    """The changes of these jobs that wait: those that their newest publication left back, and those made since.
 
-    After an operator's rollback it begins with all changes that waited then: `publish all` brings them all.
+    After an operator's rollback it begins with all changes that waited then: `publish all` brings them all. The jobs
+    are those of one person, and of everybody whose changes waited then; the newest first.
     """
     since = project.rolled_back_at if project else 0.0
     waiting = list(project.waiting_then) if project else []
+    people = {job.key.user_id for job in settled} | {one.asked_by for one in waiting}
     for job in reversed([one for one in settled if one.settled_at and one.settled_at.timestamp() > since]):
         result, user_id = job.result, job.key.user_id
         if job.outcome is not JobOutcome.SUCCEEDED or result is None:
@@ -497,7 +501,7 @@ def not_published(settled: Sequence[Job], project: Project | None = None) -> lis
                 waiting.remove(undone)
             waiting.extend(result.waiting)
         elif result.is_public or (job.command is Command.PUBLISH and not result.question):
-            waiting = [one for one in result.waiting if one.asked_by == user_id]
+            waiting = [one for one in result.waiting if one.asked_by in people]
         elif result.commit:
             waiting.append(ChangeLine(result.summary.partition("\n\n")[0], user_id, result.commit))
     return waiting

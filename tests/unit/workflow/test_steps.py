@@ -386,6 +386,13 @@ def test_status_knows_what_was_undone_published_or_asked_meanwhile() -> None:
     left = (ChangeLine("Change 3", "scott"), ChangeLine("A photo", "bob"))
     public = settled(5, Command.PUBLISH, JobResult("Now public", is_public=True, waiting=left))
     assert waiting(public, undone, *reversed(changes)) == ["Change 3"]
+    bobs = ChangeLine("A photo", "bob", "c8")
+    put_back = Project("amelia", "r", rolled_back_at=NOON.timestamp() - 1, waiting_then=(of_2, bobs))
+    assert not_published([], put_back) == [of_2, bobs], "`publish all` brings what others asked for, too"
+    by_bob = settled(8, Command.PUBLISH, JobResult("Now public", is_public=True, waiting=(of_2,)))
+    by_bob = by_bob._replace(key=ProjectUser("amelia", "bob"))
+    assert not_published([by_bob], put_back) == [of_2]
+    assert not_published([by_bob, *changes], replace(put_back, rolled_back_at=NOON.timestamp())) == [of_2, bobs]
     question = settled(6, Command.EDIT, JobResult("Which?", question="Which?"), "u")
     assert unanswered([question, public], NOON, set()) == [question]
     assert unanswered([question, public], NOON, {"u"}) == []
