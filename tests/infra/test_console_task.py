@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -16,20 +19,23 @@ from starlette.testclient import TestClient
 
 from tests.aws.emulator import RunningEmulator
 from tests.infra.calls import Right, allowed
-from tests.infra.rights_harness import KEY, SCOTT, RightsHarness, through, walk
+from tests.infra.rights_harness import KEY, SCOTT, TIMEOUT_SECONDS, Listening, RightsHarness, through, walk
 from tests.integration.test_console import COMMANDS
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.claim_table import Presence
 from webordinary.adapters.aws.provision.preflight import CONSOLE_CPU, CONSOLE_MEMORY, CONSOLE_USD
 from webordinary.compose.aws import AwsContainer
+from webordinary.compose.aws_worker import run_cloud_worker
 from webordinary.config import Config
 from webordinary.entrypoints.dashboard.ports import EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.server import balancer_login, dashboard_of
 from webordinary.model.claims import StartedJob
+from webordinary.model.errors import Permanent
 from webordinary.model.projects import Sender
 from webordinary.model.snapshot import WorkerSummary
 from webordinary.operations.capacity.costs import COMPUTE, CONSOLE_MONTH, MONTH_HOURS, NETWORK, price
+from webordinary.operations.pool import drain_worker
 
 pytestmark = pytest.mark.xdist_group("infra")
 CONSOLE = {
@@ -275,3 +281,26 @@ def test_the_consoles_role_may_do_all_that_it_does_and_not_much_more(
     expected = {"dynamodb", "s3", "sqs", "states", "ses", "ssm", "cloudwatch", "cloudfront", "cloudformation", "acm"}
     assert services == expected, "no right to machines, roles, secrets or lambdas"
     assert {action for action, resource in granted if resource == "*"} == {"cloudwatch:GetMetricData"}
+
+
+def test_a_worker_that_is_asked_to_end_ends_and_gives_its_claim_up(
+    ministack: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness, output, stop = RightsHarness(ministack.endpoint, tmp_path, monkeypatch), Listening(), threading.Event()
+    through(harness, harness.mail("Set the title to Spring Sale."))
+    monkeypatch.setattr(sys, "stdout", output)
+    worker = threading.Thread(target=run_cloud_worker, args=(harness.config, 1, stop))
+    worker.start()
+    try:
+        assert output.settled.wait(TIMEOUT_SECONDS)
+        services = AwsContainer(harness.config, scratch=tmp_path / "scratch")
+        [found] = services.overview.pool(datetime.now(UTC)).workers
+        drain_worker(services, found.name, "olga")
+        worker.join(TIMEOUT_SECONDS)
+        assert not worker.is_alive()
+    finally:
+        stop.set()
+        worker.join(TIMEOUT_SECONDS)
+    assert services.overview.pool(datetime.now(UTC)).claims == ()
+    with pytest.raises(Permanent, match="there is no worker"):
+        drain_worker(services, found.name, "olga")
