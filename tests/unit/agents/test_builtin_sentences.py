@@ -12,8 +12,8 @@ import pytest
 
 from tests.harness.site_folder import SiteFolder
 from tests.unit.agents.wishes import SAMPLE, SITE, is_as_expected, sentences
-from webordinary.adapters.agents.builtin.grammar import EXAMPLES, WORDS, Grammar, Misunderstood
-from webordinary.adapters.agents.builtin.languages import _TABLES, _VERBS
+from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood
+from webordinary.adapters.agents.builtin.words import LANGUAGES
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.parsing.small_talk import Quotations, is_small_talk
@@ -237,9 +237,9 @@ def test_words_that_lead_to_no_wish_are_read_once() -> None:
 
 
 def test_no_verb_of_the_grammar_is_a_misspelled_word_of_small_talk() -> None:
-    patterns = [WORDS[name] for name in ("CHANGE", "SWAP", "ADD", "REMOVE", "INSTEAD")]
-    patterns += [entry.pattern for table in _TABLES for english, entry in table if english in _VERBS]
-    verbs = {word for pattern in patterns for word in re.findall(r"[a-zäöüß]{4,}", pattern)} - {"have"}
+    does = ("CHANGE", "RAISE", "ADD", "REMOVE", "INSTEAD")
+    patterns = [words.pattern for one in LANGUAGES for role, words in one.roles if role in does]
+    verbs = {word for pattern in patterns for word in re.findall(r"[a-zäöüß]{4,}", pattern)}
     assert [verb for verb in sorted(verbs) if is_small_talk(f"also nice {verb}")] == []
 
 
@@ -599,3 +599,49 @@ def test_a_german_page_is_found_by_its_compound_and_an_unknown_one_named(site: S
     asked = site.write("Auf der Preisseite bitte „Cups“ durch „Mugs“ ersetzen.")
     assert isinstance(asked, Asked)
     assert "did not find a page called “Preis”" in asked.question
+
+
+@pytest.mark.parametrize(
+    ("mail", "made"),
+    [
+        ("Please change the price of the soup bowl to 30 euros.", "Soup bowl, 30 euros"),
+        ("The rice bowl is 25 euros now, it was 22 euros.", "Rice bowl, 25 euros"),
+        ("Die Rice bowl kostet jetzt 25 € statt 22 euros. Bitte auf der Pots-Seite ändern.", "Rice bowl, 25 €"),
+        ("Small mugs cost 19 euros now, not 18 euros. Would you change it please?", "Small mug, 19 euros"),
+        ("Please take Rice bowl off the list on the pots page.", "Soup bowl, 28 euros</li>\n    </ul>"),
+        ("Our market was a big success! Please change “Soup bowl” to “Soup dish”.", "Soup dish, 28 euros"),
+        ("Please change “Soup bowl” to “Soup dish”, the season is over.", "Soup dish, 28 euros"),
+        ("Please change “Soup bowl” to “Soup dish” and let me know when it is done.", "Soup dish, 28 euros"),
+        ("Remove “Rice bowl, 22 euros” from the list and add “Deep bowl, 30 euros” to the Bowls list.", "Deep bowl"),
+    ],
+)
+def test_facts_prices_and_news_are_read_with_the_words_of_the_page(site: SiteFolder, mail: str, made: str) -> None:
+    site.write(mail)
+    assert made in site.files()["pots.html"]
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "The mug is 25 euros now, it was 24 euros, I think.",
+        "The teapot costs 30 euros now instead of 28 euros.",
+        "From Monday the soup bowl costs 30 euros instead of 28 euros.",
+        "The soup bowl should not cost 30 euros instead of 28 euros.",
+        "You wrote that the soup bowl is 30 euros now, it was 28 euros.",
+        "The soup bowl is about 30 euros now.",
+        "The soup bowl is 28 euros instead of 30 euros.",
+        "Please take the bowl off the list on the pots page.",
+        "Please change “Soup bowl” to “Soup dish”. The market has the final say.",
+        "Please change “Soup bowl” to “Soup dish”, because the market only allows it until May.",
+    ],
+)
+def test_a_fact_that_the_page_does_not_bear_out_or_that_binds_is_asked_about(site: SiteFolder, mail: str) -> None:
+    assert isinstance(site.write(mail), Asked | NotUnderstood)
+    assert site.files() == SITE
+
+
+def test_a_number_is_changed_together_with_the_link_that_calls_it(tmp_path: Path) -> None:
+    page = '<p>Ring <a href="tel:+441453555029">01453 555 029</a></p><ul><li>One</li></ul>'
+    site = SiteFolder(tmp_path, {"index.html": page})
+    assert isinstance(site.write("My number has changed from 01453 555 029 to 01453 555 092."), Changed)
+    assert 'href="tel:+441453555092">01453 555 092<' in site.files()["index.html"]

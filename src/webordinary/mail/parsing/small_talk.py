@@ -25,7 +25,7 @@ _CLOSING = {
     "'": _SINGLE,
 }
 """What ends a quotation; an empty line shows that it was none."""
-_NEXT_SENTENCE = re.compile(r"\s+(?!To\b)[A-Z][a-z]+")
+_NEXT_SENTENCE = re.compile(r"\s+(?!To\b)[A-ZÄÖÜÀÉÈ][A-Za-zäöüàéèß]+")
 _LONGEST_QUOTE = 2_000
 _FIRST, _LAST = 0xE000, 0xF8FF  # a private-use character stands for each quotation
 MARK = f"[{chr(_FIRST)}-{chr(_LAST)}]"
@@ -346,6 +346,7 @@ def _is_notice(line: str) -> bool:
 
 def _without_names_below(lines: list[str]) -> list[str]:
     """The lines of a mail without the name, and the company, that stand at its end below a whole sentence."""
+    lines = [re.sub(r"(?<=[a-z]) x+\Z", "", line) for line in lines]
     at = len(lines)
     while at > 1 and len(lines) - at < _MOST_NAMES and lines[at - 1].istitle() and _is_name(lines[at - 1]):
         at -= 1

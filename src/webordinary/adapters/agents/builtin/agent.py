@@ -135,7 +135,7 @@ class OpenQuestion:
 
 
 def _answer_in(said: str, grammar: Grammar) -> str:
-    return _AROUND_ANSWER.sub("", _AROUND_ANSWER.sub("", grammar.in_english(_AROUND_ANSWER.sub("", said)))).strip()
+    return _AROUND_ANSWER.sub("", _AROUND_ANSWER.sub("", said)).strip()
 
 
 def _spot(said: str, quotes: Quotations) -> dict[str, str]:
@@ -168,7 +168,7 @@ class BuiltinAgent:
                 "Please send what is to be changed in a shorter mail, or in several."
             )
         context = EditContext(Draft(task.workspace, token), task.attachments)
-        grammar, asked = Grammar(context.page_names(), context.vocabulary()), OpenQuestion.of(task.session)
+        grammar, asked = Grammar(context.page_names()), OpenQuestion.of(task.session)
         if asked is not None and declines(task.instruction):
             return Answered("All right.")
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:

@@ -17,12 +17,13 @@ from webordinary.adapters.agents.builtin.colours import READABLE, change_colour,
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
+from webordinary.adapters.agents.builtin.told import MONEY
 from webordinary.jobs.ports import AttachedFile
-from webordinary.mail.parsing.small_talk import MEANINGFUL
+from webordinary.mail.parsing.small_talk import MEANINGFUL, word_set
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
-_LONGEST_NAME, _SHORT_WORD = 100, 3
+_LONGEST_NAME, _STEM = 100, 4
 _SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
 _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
 _HEADS = ("title", "h1")
@@ -185,14 +186,13 @@ def _around(page: Page, place: Element | Span) -> str:
 def replace_text(wish: Wish, context: EditContext) -> str:
     """Replace text that stands in one place, or everywhere if the customer says so."""
     old, new, near = wish.get("old"), wish.get("new"), wish.get("near")
-    about = "|".join(re.escape(word) for word in wish.get("about").split() if len(word) > _SHORT_WORD)
+    beside = near or wish.get("about") or wish.get("section")
     hits = [
         (page, span)
         for page, span in context.spans(wish, old)
-        if not (near or about) or _stands_with(context.draft.page(page), span, re.escape(near) or about)
+        if not beside or _stands_with(context.draft.page(page), span.element, beside)
     ]
     if not wish.everywhere or not hits:
-        beside = near or (about and wish.get("about"))
         hits = [_one_of(hits, wish, context, f"“{old}”" + (f" with “{beside}”" if beside else ""))]
     by_page: dict[str, list[Patch]] = {}
     for name, span in hits:
@@ -200,7 +200,7 @@ def replace_text(wish: Wish, context: EditContext) -> str:
         found = page.source[span.start : span.end]
         written = page.markup.escape(_cased(found, old, new), span.element)
         by_page.setdefault(name, []).append(Patch(span.start, span.end, written))
-        by_page[name] += _mail_link(page, span, old, new)
+        by_page[name] += _mail_link(page, span, old, new) + _phone_link(page, span, old, new)
     for name, patches in by_page.items():
         before = [one.name for one in context.draft.page(name).elements]
         context.draft.replace(name, *dict.fromkeys(patches))
@@ -208,6 +208,28 @@ def replace_text(wish: Wish, context: EditContext) -> str:
             raise Unclear(f"“{new}” means something special at that place of {context.label(name)}. Any other words?")
     times = f" in {len(hits)} places" if len(hits) > 1 else ""
     return f"Changed “{old}” to “{new}” on {context.labels(by_page)}{times}."
+
+
+def set_value(wish: Wish, context: EditContext) -> str:
+    """Change a value, or the only price, of the entry, row or card that has these words: `the price of the bowl`."""
+    near, old = wish.get("near"), wish.get("old")
+    prices = [
+        (name, Span(text.start + price.start(), text.start + price.end(), text.element))
+        for name in context.sources(wish)
+        for text in context.draft.page(name).texts
+        for price in MONEY.finditer(context.draft.page(name).source[text.start : text.end])
+    ]
+    places = context.spans(wish, old) if old else prices
+    found = [one for one in places if not near or _stands_with(context.draft.page(one[0]), one[1].element, near)]
+    if not (wish.everywhere and old and found):
+        found = [_one_of(found, wish, context, f"“{old}”" if old else f"a price with “{near}”")]
+    for name, span in reversed(found):
+        page = context.draft.page(name)
+        old = page.source[span.start : span.end]
+        written = page.markup.escape(wish.get("new"), span.element)
+        links = _mail_link(page, span, old, wish.get("new")) + _phone_link(page, span, old, wish.get("new"))
+        context.draft.replace(name, Patch(span.start, span.end, written), *links)
+    return f"Changed “{old}” to “{wish.get('new')}” on {context.labels(name for name, _ in found)}."
 
 
 def _mail_link(page: Page, span: Span, old: str, new: str) -> list[Patch]:
@@ -219,12 +241,34 @@ def _mail_link(page: Page, span: Span, old: str, new: str) -> list[Patch]:
     return [Patch(at, at + len(old), new)]
 
 
-def _stands_with(page: Page, span: Span, words: str) -> bool:
-    """Whether the entry or card that a text stands in also has these words: `the price of the soup bowl`."""
-    card = span.element
+def _phone_link(page: Page, span: Span, old: str, new: str) -> list[Patch]:
+    """A link that calls the number that it shows goes on doing so."""
+    link, digits = span.element, re.sub(r"\D", "", new)
+    found = re.search(r"tel:([+\d]+)", page.source[link.start : link.inner_start]) if link is not None else None
+    if link is None or found is None or not re.fullmatch(r"[\d ()/+-]{7,}", new):
+        return []
+    was = re.sub(r"\D", "", old)
+    if not found[1].endswith(was.lstrip("0")) or was[:1] != digits[:1]:
+        return []
+    kept = found[1][: len(found[1]) - len(was.lstrip("0"))]
+    return [Patch(link.start + found.start(1), link.start + found.end(1), kept + digits.lstrip("0"))]
+
+
+def _stands_with(page: Page, place: Element | None, words: str) -> bool:
+    """Whether the entry or card of a text, or the heading above it, has all these words: `the price of the bowl`."""
+    card = place
     while card is not None and card.name not in _CARDS and not page.within(card, *HEADINGS):
         card = card.parent
-    return card is not None and re.search(rf"\b(?:{words})\b", page.words(card), re.I) is not None
+    headings = page.all(*HEADINGS)
+    above = bisect_left(headings, place.start if place else 0, key=lambda heading: heading.start) - 1
+    around = [one for one in (card, headings[above] if above >= 0 else None) if one is not None]
+    around += page.all("thead")[:1] if card is not None and card.name == "tr" else []
+    said, text = re.findall(r"\w+", words.lower()), " ".join(map(page.words, around))
+    return all(re.search(rf"\b{re.escape(_singular(word))}", text, re.I) for word in said)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > _STEM and word.endswith("s") else word
 
 
 def _cased(found: str, old: str, new: str) -> str:
@@ -332,9 +376,15 @@ def replace_block(wish: Wish, context: EditContext) -> str:
 
 def remove(wish: Wish, context: EditContext) -> str:
     """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
-    text, kinds = " ".join(wish.get("text").split()), _kinds(wish)
+    text, kinds, section = " ".join(wish.get("text").split()), _kinds(wish), wish.get("section")
     found = [one for one in context.find(wish, *kinds) if context.words(one) == text]
-    if wish.get("list"):
+    if section:
+        found = [one for one in found if _stands_with(context.draft.page(one[0]), one[1], section)]
+    if label := wish.get("label"):
+        begins = re.compile(rf"{re.escape(label)}(?!\w)", re.I)
+        found = [one for one in context.find(wish, "li", "tr") if begins.match(context.words(one))]
+        text = label
+    elif wish.get("list"):
         found = [one for one in found if _is_listed(context.draft.page(one[0]), one[1], wish.get("name"))]
     elif text and not found and kinds not in (("p",), ("li",), HEADINGS):
         spans = [
@@ -464,7 +514,14 @@ def _is_called(page: Page, items: list[Element], words: str) -> bool:
         return True
     headings = page.all(*HEADINGS)
     above = bisect_left(headings, items[0].start, key=lambda heading: heading.start) - 1
-    return above >= 0 and re.search(rf"\b{re.escape(words)}", page.words(headings[above]), re.I) is not None
+    if above < 0:
+        return False
+    said, names = (
+        {word[:_STEM] for word in re.findall(r"\w{4,}", text.lower())} for text in (page.words(headings[above]), words)
+    )
+    return re.search(rf"\b{re.escape(words)}", page.words(headings[above]), re.I) is not None or bool(
+        names and names <= said
+    )
 
 
 def add_photo(wish: Wish, context: EditContext) -> str:
@@ -529,8 +586,14 @@ def _the_picture(wish: Wish, context: EditContext) -> Place:
     return _one_of(found, wish, context, f"a photo{f' of “{wanted}”' if wanted else ''}")
 
 
+_ARTICLES = word_set(
+    "the a an my our der die das dem den des ein eine einer unser unsere la le les l un une d du notre el los las una "
+    "nuestro nuestra il lo gli i uno nostra nostro de het een onze ons"
+)
+
+
 def _shows(image: Element, wanted: str) -> bool:
-    words = set(re.findall(r"[a-z0-9]+", wanted.lower())) - {"the", "a", "an", "my", "our"}
+    words = set(re.findall(r"[a-z0-9]+", wanted.lower())) - _ARTICLES
     file = PurePosixPath(image.attributes.get("src", "")).stem
     seen = set(re.findall(r"[a-z0-9]+", f"{image.attributes.get('alt', '')} {file}".lower()))
     return all(seen & {word, f"{word}s", f"{word}es"} for word in words)
@@ -639,7 +702,7 @@ def _ask_for_place(wish: Wish, context: EditContext) -> str:
 
 
 EDITS: dict[str, Callable[[Wish, EditContext], str]] = {
-    "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add,
-    "remove": remove, "photo": add_photo, "swap": replace_photo, "unphoto": remove_photo, "alt": describe_photo,
-    "note": _ask_for_place, "colour": set_colour,
+    "title": set_title, "heading": set_heading, "text": replace_text, "value": set_value, "block": replace_block,
+    "add": add, "remove": remove, "photo": add_photo, "swap": replace_photo, "unphoto": remove_photo,
+    "alt": describe_photo, "note": _ask_for_place, "colour": set_colour,
 }  # fmt: skip
