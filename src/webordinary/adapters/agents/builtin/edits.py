@@ -19,11 +19,11 @@ from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
 from webordinary.adapters.agents.builtin.told import MONEY
 from webordinary.jobs.ports import AttachedFile
-from webordinary.mail.parsing.small_talk import MEANINGFUL, word_set
+from webordinary.mail.parsing.small_talk import word_set
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
-_LONGEST_NAME, _STEM = 100, 4
+_LONGEST_NAME, _STEM, _MENU_WORDS = 100, 4, 4
 _SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
 _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
 _HEADS = ("title", "h1")
@@ -55,10 +55,18 @@ class EditContext:
         """The pages by file name, by their name in the address, by title and heading; the homepage by "" as well."""
         pages = self.draft.pages()
         names: dict[str, set[str]] = {"": {pages[0]}} if pages else {}
-        for page in pages:
-            for name in (page, *self._names(page)):
-                names.setdefault(" ".join(name.lower().replace("\u2019", "'").split()), set()).add(page)
+        called = [(name, page) for page in pages for name in (page, *self._names(page))]
+        for name, page in [*called, *(self._menu(pages[0]) if pages else ())]:
+            names.setdefault(" ".join(name.lower().replace("\u2019", "'").split()), set()).add(page)
         return {name: found.pop() for name, found in names.items() if len(found) == 1}
+
+    def _menu(self, home: str) -> Iterable[tuple[str, str]]:
+        """What the links of the homepage call the other pages, in a few words."""
+        pages, parsed, folder = set(self.draft.pages()), self.draft.page(home), posixpath.dirname(home)
+        for link in parsed.all("a"):
+            page = posixpath.normpath(posixpath.join(folder, link.attributes.get("href", "").partition("#")[0]))
+            if page in pages and 0 < len((name := parsed.words(link)).split()) <= _MENU_WORDS:
+                yield name, page
 
     def _names(self, page: str) -> Iterable[str]:
         slug = PurePosixPath(self.draft.layout.slug(page)).name
@@ -68,13 +76,6 @@ class EditContext:
         return [
             name for name in (slug, slug.replace("-", " "), *heads, *(_SEPARATOR.split(h)[0] for h in heads)) if name
         ]
-
-    def vocabulary(self) -> set[str]:
-        """The words on the pages, in small letters, and those that describe their pictures."""
-        parsed = [self.draft.page(page) for page in self.draft.pages()]
-        texts = [page.source[one.start : one.end] for page in parsed for one in page.texts]
-        texts += [one.attributes.get("alt", "") for page in parsed for one in page.all("img")]
-        return {word for text in texts for word in re.findall(r"[\w'-]{4,}", text.lower())} - MEANINGFUL
 
     def label(self, page: str) -> str:
         """How to call a page in a reply."""
@@ -222,7 +223,7 @@ def set_value(wish: Wish, context: EditContext) -> str:
     places = context.spans(wish, old) if old else prices
     found = [one for one in places if not near or _stands_with(context.draft.page(one[0]), one[1].element, near)]
     if not (wish.everywhere and old and found):
-        found = [_one_of(found, wish, context, f"“{old}”" if old else f"a price with “{near}”")]
+        found = [_one_of(found, wish, context, f"“{old or near}”")]
     for name, span in reversed(found):
         page = context.draft.page(name)
         old = page.source[span.start : span.end]

@@ -310,7 +310,7 @@ class Grammar:
                 continue
             if asks and not _is_request(tokens):
                 continue
-            if (found := self._several(tokens, text, quotes)) is not None:
+            if (found := self._several(tokens, text, quotes, set())) is not None:
                 return found
         return [fact] if fact else None
 
@@ -404,9 +404,11 @@ class Grammar:
         alike = [one for one in alike if abs(len(one) - len(name)) <= _LONGEST_ENDING]
         return name if name in self._pages or len({self._pages[one] for one in alike}) != 1 else alike[0]
 
-    def _several(self, tokens: list[Token], text: str, quotes: Quotations, depth: int = 0) -> list[Wish] | None:
+    def _several(
+        self, tokens: list[Token], text: str, quotes: Quotations, failed: set[tuple[int, int]], depth: int = 0
+    ) -> list[Wish] | None:
         """One wish, or wishes joined by `and` or a comma; the verb holds for those that have none."""
-        if not tokens:
+        if not tokens or (key := (len(tokens), tokens[0].start)) in failed:
             return None
         lead = next((n for n, one in enumerate(tokens) if one.role not in _LEADS), 0)
         if tokens[lead].role == "NTH" and lead + 1 < len(tokens) and tokens[lead + 1].role in (*_LEADS, "CHANGE"):
@@ -431,12 +433,13 @@ class Grammar:
             first = _single([one for one in left if one.role != "COMMA"], text, quotes)
             if first is None or first.doubt:
                 continue
-            rest = self._several(right, text, quotes, depth + 1)
+            rest = self._several(right, text, quotes, failed, depth + 1)
             if rest is None and not any(one.role in _VERBS for one in right):
-                rest = self._several([*(one for one in verbs if one in left)][:1] + right, text, quotes, depth + 1)
+                rest = self._several([one for one in verbs if one in left][:1] + right, text, quotes, failed, depth + 1)
             if rest is not None:
                 page = first.page if place else ""
                 return [first, *(_on_page_of(first, one, page) for one in rest)]
+        failed.add(key)
         return [whole] if whole is not None else None
 
 

@@ -68,7 +68,8 @@ def read_fact(said: str) -> dict[str, str] | None:
             rest = f"{before} \x00 {rest[one.end() :]}"
         words = re.findall(r"[^\W\d_][\w'’-]*|\d\S*", _UNTIL.sub(" ", rest).lower().replace("from now on", "now"))
         beside = [word for word in words if word not in _SMALL | _NOW]
-        if any(word in _NO_PLACE or word[0].isdigit() for word in beside) or len(beside) > 6:
+        bound = _NO_PLACE - ({words[0]} if kind == "hours" and "should" in words else set())  # `Saturday should say …`
+        if any(word in bound or word[0].isdigit() for word in beside) or len(beside) > 6:
             return None
         if not beside and (kind not in ("phone", "address") or not olds):
             return None
