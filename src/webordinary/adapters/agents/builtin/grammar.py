@@ -512,10 +512,11 @@ class _Reader:
                 return None
             self._at += 1
             named = one.role == "NAME" or (one.role in ("TINT", "NEWER", "OLDER") and after == "NAME")
+            named = named or (one.role == "NOUN" and after == "LIST" and "ADD" in self._parts.roles)
             self._parts.roles.add(one.role)
             if one.role in _TEXT:
                 self._literal(one, after)
-            elif named and (one.role == "NAME" or self._role != "new"):
+            elif named and (one.role in ("NAME", "NOUN") or self._role != "new"):
                 if not self._name(one):
                     return None
             elif one.role in _ABOUT_PHOTOS - {"IT"} and _mentions_photo(self._tokens[self._at - 1 : self._at + 3]):
