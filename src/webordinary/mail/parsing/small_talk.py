@@ -195,6 +195,7 @@ _GREETS = re.compile(
     re.I,
 )
 _DAYTIME = re.compile(r"(?:morning|afternoon|evening)(?: all| everyone| everybody| team)?", re.I)
+_DAYTIME_AND_NAME = re.compile(r"(?:Morning|Afternoon|Evening) [A-Z][a-z'-]+")
 _SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<!\S)\^\^(?!\S)|<3")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
 _ENDS = re.compile(
@@ -440,7 +441,7 @@ def _is_greeting(piece: str) -> bool:
     """`Hi`, `Dear Scott`, `Hello Mrs Miller`: a greeting and at most three words that may be a name."""
     greets = _GREETS.match(piece)
     rest = piece[greets.end() :].split() if greets else []
-    if _DAYTIME.fullmatch(piece.strip(" .!")):
+    if _DAYTIME.fullmatch(piece.strip(" .!")) or _DAYTIME_AND_NAME.fullmatch(piece.strip(" .!")):
         return True
     return (
         greets is not None

@@ -263,9 +263,17 @@ def _stands_with(page: Page, place: Element | None, words: str) -> bool:
     headings = page.all(*HEADINGS)
     above = bisect_left(headings, place.start if place else 0, key=lambda heading: heading.start) - 1
     around = [one for one in (card, headings[above] if above >= 0 else None) if one is not None]
-    around += page.all("thead")[:1] if card is not None and card.name == "tr" else []
+    around += _named_by(page, card) if card is not None else []
     said, text = re.findall(r"\w+", words.lower()), " ".join(map(page.words, around))
     return all(re.search(rf"\b{re.escape(_singular(word))}", text, re.I) for word in said)
+
+
+def _named_by(page: Page, card: Element) -> list[Element]:
+    """The head of the table of a row, or the term of a description."""
+    if card.name == "dd":
+        return [one for one in page.all("dt") if one.end <= card.start][-1:]
+    table = next((one for one in reversed(page.all("table")) if one.start < card.start and card.end <= one.end), None)
+    return page.within(table, "tr")[:1] if table is not None and card.name == "tr" else []
 
 
 def _singular(word: str) -> str:

@@ -324,7 +324,9 @@ class Grammar:
             if found is not None and not page:
                 page, rest = found.text, text[: place.start()] + text[found.end :]
         told = read_fact(rest)
-        return Wish("value", text, told, page=page) if told and page != SAME else None
+        if told is None or page == SAME:
+            return None
+        return Wish("value", text, told, page=page, everywhere="everywhere" in told and not page)
 
     def _tokens(self, text: str, language: Vocabulary, quotes: Quotations) -> list[Token]:
         """The words of a sentence with their roles in one language; fillers are left out."""
@@ -492,7 +494,7 @@ def _with_exact_texts(text: str, quotes: Quotations) -> str:
 def _is_request(tokens: list[Token]) -> bool:
     """Whether a sentence with a question mark asks for what it says."""
     roles = [one.role for one in tokens]
-    if "REQUEST" in roles[:4] or "PLEASE" in roles:
+    if "REQUEST" in roles[:4] or "PLEASE" in roles or set(roles) <= {"CHANGE", "ECHO", "IT"}:
         return True
     return roles[:1] == ["MAY"] and any(one.text.lower() in ("become", "say", "read") for one in tokens)
 

@@ -36,7 +36,7 @@ _WAS = re.compile(
     re.I,
 )
 """What stands before the old value."""
-_UNTIL = re.compile(r"\b(?:until|till|til|bis|jusqu'à|hasta las?|hasta|fino alle|tot)(?= \x00)", re.I)
+_UNTIL = re.compile(r"\b(?:until|till|til|bis|jusqu'à|hasta las?|hasta|fino alle|tot)(?=\s+\x00)", re.I)
 _NOW = word_set("now nowadays jetzt nun sofort neuerdings désormais maintenant dorénavant ahora adesso ora nu voortaan")
 _SMALL = word_set(
     "is are it it's that's be costs cost should must say says read reads the our my a an at on in of for per we "
@@ -76,6 +76,7 @@ def read_fact(said: str) -> dict[str, str] | None:
         if not olds and (kind != "money" or not set(words) & _NOW):
             return None
         told = {"new": news[0][0].strip(), "near": " ".join(beside)}
+        told |= {"everywhere": "yes"} if kind in ("phone", "address") and not beside else {}
         return told | ({"old": olds[0][0].strip()} if olds else {})
     return None
 
