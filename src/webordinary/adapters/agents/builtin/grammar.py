@@ -347,7 +347,8 @@ class Grammar:
             return Token("LITERAL", text[at], at, at + 1)
         last = before[-1].role if before else ""
         end, role = language.role_at(text, at)
-        if role not in _PART_NOUNS and (new := self._plain(text, at, before)):
+        names = role in _PART_NOUNS and any(one.role == "LITERAL" for one in before)  # `in die Liste` behind a text
+        if not names and (new := self._plain(text, at, before)):
             return new
         if (page := self._page_at(text, at)) is not None:
             return page
