@@ -631,6 +631,7 @@ def test_facts_prices_and_news_are_read_with_the_words_of_the_page(site: SiteFol
         "The soup bowl is about 30 euros now.",
         "The soup bowl is 28 euros instead of 30 euros.",
         "Please take the bowl off the list on the pots page.",
+        "Please take the soup off the list on the pots page.",
         "Please change “Soup bowl” to “Soup dish”. The market has the final say.",
         "Please change “Soup bowl” to “Soup dish”, because the market only allows it until May.",
     ],

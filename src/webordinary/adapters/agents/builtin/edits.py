@@ -390,7 +390,7 @@ def remove(wish: Wish, context: EditContext) -> str:
     if section:
         found = [one for one in found if _stands_with(context.draft.page(one[0]), one[1], section)]
     if label := wish.get("label"):
-        begins = re.compile(rf"{re.escape(label)}(?!\w)", re.I)
+        begins = re.compile(rf"{re.escape(label)}(?:\Z|\W+(?![^\W\d_])(?!\s))", re.I)  # `Rice bowl, 22 euros`
         found = [one for one in context.find(wish, "li", "tr") if begins.match(context.words(one))]
         text = label
     elif wish.get("list"):
