@@ -678,6 +678,16 @@ def test_a_domain_is_added_checked_and_removed_by_click_as_by_command(container:
     assert settings_of(container).domains == ()
 
 
+def test_a_domain_that_cannot_be_compared_is_not_said_to_lead_elsewhere(tmp_path: Path) -> None:
+    with open_embedded(Config(data=tmp_path / "data", domain="pottery.invalid")) as container:
+        onboarding.ensure_sample(container)
+        with open_console(container) as page:
+            added = page.post("/sites/amelia/domains", data={"domain": "www.kiln.invalid"}, headers=FORM)
+    assert "cannot be compared" in added.text
+    assert "not known whether it leads here" in added.text
+    assert "does not lead here yet" not in added.text
+
+
 def test_a_webhook_that_no_one_can_call_says_so(
     container: Container, page: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
