@@ -40,10 +40,10 @@ from webordinary.config import Config
 from webordinary.entrypoints.dashboard.ports import EventFeed
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.running import bound
-from webordinary.entrypoints.server import _dashboard
+from webordinary.entrypoints.server import dashboard_of
 with open_embedded(Config(data=Path(sys.argv[1]))) as services:
     feed, socket = EventFeed(), bound("127.0.0.1", 0)
-    page = PageServer(create_app(_dashboard(services, feed)), feed, [socket])
+    page = PageServer(create_app(dashboard_of(services, feed)), feed, [socket])
     page.start()
     print(socket.getsockname()[1], flush=True)
     sys.stdin.read()
