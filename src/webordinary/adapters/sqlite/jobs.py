@@ -82,11 +82,12 @@ class SqliteJobs:
 
     def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
         with self._db.write() as conn:
-            in_this_hour = (new.key.text, hour_of(now) * 3600)
-            if hourly_limit and conn.execute(IN_THIS_HOUR, in_this_hour).fetchone()[0] >= hourly_limit:
-                if known := _find(conn, new.job_id):
-                    return known
-                raise HourlyLimitReached(new.key, hourly_limit)
+            if hourly_limit:
+                recorded = conn.execute(IN_THIS_HOUR, (new.key.text, hour_of(now) * 3600)).fetchone()[0]
+                if recorded >= hourly_limit:
+                    if known := _find(conn, new.job_id):
+                        return known
+                    raise HourlyLimitReached(new.key, hourly_limit)
             job = new.recorded(next_order(conn), now, ready=ready)
             if not conn.execute(RECORD, _new_fields(job)).rowcount:
                 return _get(conn, new.job_id)
