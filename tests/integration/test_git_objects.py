@@ -97,3 +97,16 @@ def test_a_written_object_is_one_of_gits(repository: Path) -> None:
 def _file(folder: Path, content: bytes) -> Path:
     (folder / "written").write_bytes(content)
     return folder / "written"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("tree", b"100644 no end"), ("tree", b"100\xe9 a\0" + bytes(20)), ("commit", b"tree \xe9\n\n")],
+)
+def test_what_was_pushed_under_its_name_and_is_malformed_is_left_to_git(
+    repository: Path, kind: str, content: bytes
+) -> None:
+    oid = write_object(repository / ".git", kind, content)
+    store = GitObjects(repository / ".git")
+    with pytest.raises(NotRead):
+        (store.tree if kind == "tree" else store.commit)(oid)

@@ -68,7 +68,11 @@ class GitObjects:
         """A commit. Raises NotRead if it is in another encoding than UTF-8."""
         known = self._commits.get(oid)
         if known is None:
-            known = _commit(self._read(oid, "commit"))
+            content = self._read(oid, "commit")
+            try:
+                known = _commit(content)
+            except ValueError as malformed:  # pushed under its right name, and yet none that git would make
+                raise NotRead(oid) from malformed
             if len(self._commits) >= _MOST_COMMITS:
                 self._commits.clear()
             self._commits[oid] = known
@@ -78,7 +82,11 @@ class GitObjects:
         """One folder, by name."""
         known = self._trees.get(oid)
         if known is None:
-            known = _tree(self._read(oid, "tree"))
+            content = self._read(oid, "tree")
+            try:
+                known = _tree(content)
+            except ValueError as malformed:  # pushed under its right name, and yet none that git would make
+                raise NotRead(oid) from malformed
             self._entries += len(known) + 1
             if self._entries > _MOST_ENTRIES:
                 self._trees.clear()
@@ -338,7 +346,7 @@ def _inflated(file: int, at: int, size: int) -> bytes:
     inflater, content = zlib.decompressobj(), b""
     while len(content) < size:
         chunk = os.pread(file, _CHUNK, at)
-        if not chunk:
+        if not chunk or inflater.eof:
             raise NotRead(str(at))
         at += len(chunk)
         content += inflater.decompress(chunk, size - len(content))
