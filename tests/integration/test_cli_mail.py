@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Up
+from webordinary.compose.embedded import open_embedded
+from webordinary.config import Config
 from webordinary.entrypoints.cli import main
+from webordinary.model.events import Event, EventKind
 
 
 @pytest.fixture
@@ -101,3 +104,19 @@ def test_a_mail_to_a_stranger_is_refused_with_the_intakes_own_words(
     up = start_up("--no-sample", "--workers", "0")
     assert main(["send", str(mail), "--data", str(up.data), "--to", "nobody@elsewhere.example"]) == 1
     assert "the mail was refused (5" in capsys.readouterr().err
+
+
+def test_the_log_tells_every_kind_of_event_and_one_that_cannot_be_told_stops_none_after_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_embedded(Config(data=tmp_path / "data")) as services:
+        services.events.emit(Event(EventKind.AGENT_FINISHED, data={"duration_ms": 1e300}))
+        services.events.emit(Event(EventKind.CLAIM_TAKEN_OVER, data={"previous": ["worker 1"]}))
+        for kind in EventKind:
+            services.events.emit(Event(kind))
+        services.events.close()
+        assert main(["logs", "--limit", "1000", "--data", str(services.config.data)]) == 0
+    broken, *told = capsys.readouterr().out.splitlines()
+    assert "AgentFinished, which cannot be told in words" in broken
+    assert len(told) == 1 + len(EventKind)
+    assert all(line.split(None, 1)[1] for line in told)

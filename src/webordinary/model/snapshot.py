@@ -169,15 +169,16 @@ OTHER_WORKER = ("previous", "to")
 
 def workers_in(entries: Iterable[TimelineEntry]) -> set[str]:
     """The ids of all workers that these speak of."""
-    ids = {entry.worker for entry in entries} | {entry.data.get(name) for entry in entries for name in OTHER_WORKER}
+    ids = (one for entry in entries for one in (entry.worker, *map(entry.data.get, OTHER_WORKER)))
     return {one for one in ids if isinstance(one, str)}
 
 
 def with_names(entry: TimelineEntry, names: Mapping[str, str]) -> TimelineEntry:
     """The same, with workers called as people know them; one whose name is forgotten keeps its id."""
-    others = {name: names.get(entry.data[name], entry.data[name]) for name in OTHER_WORKER if name in entry.data}
+    data = entry.data
+    others = {name: names.get(data[name], data[name]) for name in OTHER_WORKER if isinstance(data.get(name), str)}
     worker = names.get(entry.worker, entry.worker) if entry.worker else None
-    return replace(entry, worker=worker, data={**entry.data, **others})
+    return replace(entry, worker=worker, data={**data, **others})
 
 
 class StateVisit(NamedTuple):

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.dashboard.tables import NOON
 from webordinary.entrypoints.dashboard.text import details_of, event_text, tone_of
+from webordinary.model.events import EventKind
 from webordinary.model.snapshot import TimelineEntry
 
 
@@ -24,6 +27,20 @@ def test_which_of_the_two_sites_is_meant_is_said() -> None:
 
 def test_an_event_that_nobody_worded_yet_is_spelled_out() -> None:
     assert event_text(entry("KilnOpened")) == "Kiln opened"
+
+
+@pytest.mark.parametrize("kind", list(EventKind))
+def test_every_kind_of_event_is_told_with_and_without_its_values(kind: EventKind) -> None:
+    bare = event_text(TimelineEntry(1, NOON, kind, None, None, None, {}))
+    full = event_text(entry(kind, project="amelia", by="vera", stage="public", previous="worker 1", to="worker 3"))
+    for words in (bare, full):
+        assert words.strip()
+        assert not {"{", "}"} & set(words)
+
+
+def test_who_changed_which_site_is_told() -> None:
+    changed = entry("SiteChanged", project="amelia", by="vera")
+    assert event_text(changed) == "Settings or people of amelia were changed by vera"
 
 
 def test_only_the_values_that_say_something_are_told() -> None:

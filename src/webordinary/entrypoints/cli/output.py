@@ -17,7 +17,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TextIO
 
-from webordinary.entrypoints.dashboard.text import details_of, event_text
+from webordinary.entrypoints.dashboard.text import told
 from webordinary.model.checks import CheckRun
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
@@ -161,8 +161,8 @@ def entry_of(seq: int, at: datetime, event: Event) -> TimelineEntry:
 
 def line_of(entry: TimelineEntry) -> str:
     """When, what, and its small values."""
-    details = details_of(entry)
-    return clean(f"{clock(entry.at)}  {event_text(entry)}{f' ({details})' if details else ''}")
+    words, details = told(entry)
+    return clean(f"{clock(entry.at)}  {words}{f' ({details})' if details else ''}")
 
 
 def line_for(seq: int, at: datetime, event: Event, worker_names: Mapping[str, str]) -> str:

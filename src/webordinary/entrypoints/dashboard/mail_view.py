@@ -14,12 +14,11 @@ from webordinary.entrypoints.dashboard.graph import GraphView, graph_view
 from webordinary.entrypoints.dashboard.text import (
     FormattedTime,
     Piece,
-    details_of,
     duration,
-    event_text,
     moment,
     pieces,
     size,
+    told,
     tone_of,
 )
 from webordinary.entrypoints.dashboard.views import ActionView, MailLine, finished, mail_line
@@ -316,6 +315,6 @@ def _timeline(entries: Sequence[TimelineEntry], now: datetime) -> tuple[Timeline
     rows, before = [], None
     for entry in entries:
         after = f"+{duration(entry.at - before)}" if before else ""
-        rows.append(TimelineRow(moment(entry.at, now), after, event_text(entry), details_of(entry), tone_of(entry)))
+        rows.append(TimelineRow(moment(entry.at, now), after, *told(entry), tone_of(entry)))
         before = entry.at
     return tuple(rows)

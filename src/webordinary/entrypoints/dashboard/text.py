@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -9,6 +10,7 @@ from functools import lru_cache
 
 from webordinary.model.snapshot import OTHER_WORKER, TimelineEntry
 
+_log = logging.getLogger(__name__)
 _LINK = re.compile(r"https?://[^\s<>\"'()]{1,2000}[^\s<>\"'().,;:!?]")
 
 
@@ -159,8 +161,18 @@ def event_text(entry: TimelineEntry) -> str:
     words = _TEXTS.get(entry.kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", entry.kind).capitalize()
     other = next((entry.data[name] for name in OTHER_WORKER if entry.data.get(name)), "another worker")
     worker, stage = entry.worker or "a worker", entry.data.get("stage", "edit")
-    by = entry.data.get("by") or "the operator"
-    return words.format(key=entry.key or "a customer", worker=worker, other=other, stage=stage, by=by)
+    by, project = entry.data.get("by") or "the operator", entry.data.get("project") or "a site"
+    key = entry.key or "a customer"
+    return words.format(key=key, worker=worker, other=other, stage=stage, by=by, project=project)
+
+
+def told(entry: TimelineEntry) -> tuple[str, str]:
+    """Its sentence and its values. One that cannot be told is named only: it must not hide those after it."""
+    try:
+        return event_text(entry), details_of(entry)
+    except Exception:
+        _log.exception("the event %s (%s) cannot be told in words", entry.seq, entry.kind)
+        return f"{entry.kind}, which cannot be told in words", ""
 
 
 def tone_of(entry: TimelineEntry) -> str:
