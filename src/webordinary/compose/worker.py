@@ -35,6 +35,7 @@ from webordinary.jobs.ports import Agent, AgentLimits, Sandbox, SessionFiles
 from webordinary.jobs.run import JobDeps, Screenshots
 from webordinary.jobs.sandbox_policy import Network
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.ports import sender_of
 from webordinary.model.errors import NameTaken
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
@@ -209,6 +210,7 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
         role_of=lambda project_id, address: _role_of(services, project_id, address),
+        user_of=lambda project_id, address: _user_of(services, project_id, address),
         longest_ahead=_longest_ahead(services),
         put_off=lambda key: sum(job.due_at is not None for job in services.jobs.open_jobs(key)),
     )
@@ -222,8 +224,13 @@ def _longest_ahead(services: Container) -> timedelta:
 
 def _role_of(services: Container, project_id: str, address: str) -> SenderRole:
     """The role of a sender; one who was removed meanwhile publishes nothing."""
-    entries = services.directory.entries(address)
-    return next((one.role for one in entries if one.key.project_id == project_id), SenderRole.EDITOR)
+    sender = sender_of(services.directory, project_id, address)
+    return sender.role if sender else SenderRole.EDITOR
+
+
+def _user_of(services: Container, project_id: str, address: str) -> str:
+    sender = sender_of(services.directory, project_id, address)
+    return sender.key.user_id if sender else ""
 
 
 def is_in_work(services: Container, key: ProjectUser) -> bool:

@@ -13,7 +13,7 @@ from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage, address_of
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
 from webordinary.mail.confirm import ConfirmationAnswer, answer_in, declines
-from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, line_of
+from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, NOT_PUBLIC_YET, line_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment, Instruction
 
@@ -253,8 +253,7 @@ def of_both(done: Settlement, public: Settlement) -> Settlement:
 
 def of_edit_alone(done: Settlement) -> Settlement:
     """A change whose sender also asked to publish it, and may not."""
-    words = "It is not public yet: you may ask for changes, and another person publishes them."
-    return replace(done, result=replace(done.result, summary=f"{done.result.summary}\n\n{words}"))
+    return replace(done, result=replace(done.result, summary=f"{done.result.summary}\n\n{NOT_PUBLIC_YET}"))
 
 
 def of_undo(
@@ -298,7 +297,7 @@ def lines_of(changes: Sequence[WaitingChange]) -> tuple[ChangeLine, ...]:
 
 
 def _listed(run: JobRun, changes: Sequence[WaitingChange]) -> str:
-    return "\n\n".join(line_of(one, run.job.key.user_id) for one in lines_of(changes))
+    return "\n\n".join(line_of(one, run.sender) for one in lines_of(changes))
 
 
 def _stays_back(public: PublicDeployment) -> tuple[ChangeLine, ...]:

@@ -106,6 +106,8 @@ class JobDeps:
     site_url: Callable[[str, Stage], str]
     role_of: Callable[[str, str], SenderRole]
     """The role of an address in a project now."""
+    user_of: Callable[[str, str], str] = lambda *_: ""
+    """The user of a project with this address; empty for none."""
     sessions: Sessions = field(default_factory=NoSessions)
     build_logs: BuildLogs = field(default_factory=NoLogs)
     screenshots: Screenshots | None = None
@@ -175,6 +177,11 @@ class JobRun:
         """Asked again where something would become public."""
         role = self.deps.role_of(self.project.project_id, self.instruction.sender)
         return role.may(Command.PUBLISH)
+
+    @cached_property
+    def sender(self) -> str:
+        """Who wrote this mail, as a user of the site; its conversation may be another person's."""
+        return self.deps.user_of(self.project.project_id, self.instruction.sender) or self.job.key.user_id
 
     @cached_property
     def edit_site(self) -> str:

@@ -61,6 +61,16 @@ def declines(text: str) -> bool:
     return bool(words & (_NO | _LEAVES)) and words <= _NO | _LEAVES | _BESIDE_NO
 
 
+def says_yes(text: str) -> bool:
+    """Whether a mail says yes, with any praise and thanks around it, and nothing else: a change was shown before."""
+    clauses = clauses_of(Quotations().set_aside(text), name_below=True)
+    words = words_in(text)
+    plain = not clauses and _NO.isdisjoint(words) and not _YES.isdisjoint(words[:_GREETED])
+    return "?" not in text and (plain or answer_in(text) is ConfirmationAnswer.YES)
+
+
+_GREETED = 5
+"""Words within which a yes comes: a greeting or thanks may go before it."""
 _LEAVES = word_set("leave forget lass lassen laisse laissez déjalo déjelo lascia lasci laat")
 
 

@@ -232,6 +232,11 @@ class Directory(Protocol):
         """Forget a project, after everybody who could change it; again is harmless."""
 
 
+def sender_of(directory: Directory, project_id: str, address: str) -> Sender | None:
+    """What this address may do with a project; None for nothing."""
+    return next((one for one in directory.entries(address) if one.key.project_id == project_id), None)
+
+
 CHANGE_TRIES = 5
 
 

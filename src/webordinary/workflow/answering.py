@@ -22,7 +22,7 @@ from webordinary.mail.confirm import (
 )
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
-from webordinary.mail.ports import Outbox, change_project
+from webordinary.mail.ports import Outbox, change_project, sender_of
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import (
@@ -51,7 +51,7 @@ from webordinary.model.jobs import (
 )
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, first_job_of, job_id_of
-from webordinary.model.projects import Project, SenderRole
+from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
@@ -279,11 +279,15 @@ class Answering:
         thread_id = job_route.get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
         answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
-        self._write(answer, email_id, mail, thread_id, kind)
+        asks = job_route.get("role") == SenderRole.EDITOR and Command.UNDO in answer.actions
+        done = self.pool.jobs.get(self._job_id(payload)) if asks else None
+        approver = self._approver_of(done)
+        told = answers.tell_approver(answer, approver.address) if approver else answer
+        self._write(told, email_id, mail, thread_id, kind)
         if mail.in_reply_to or mail.references:
             self._close_settled(self.pool.jobs.get(self._job_id(payload)), mail)
-        if job_route.get("role") == SenderRole.EDITOR and Command.UNDO in answer.actions:
-            self._ask_approver(self.pool.jobs.get(self._job_id(payload)), mail, kind.replace(ANSWER, APPROVAL))
+        if done:
+            self._ask_approver(done, mail, kind.replace(ANSWER, APPROVAL))
         return {"replied": True}
 
     def _close_settled(self, job: Job | None, mail: ParsedMail) -> None:
@@ -298,17 +302,31 @@ class Answering:
                 self.mail_deps.raw_mails.note_closed(one.email_id)
                 self.events.emit(Event(EventKind.MAIL_CLOSED, one.email_id, data={"by": "the sender's next mail"}))
 
-    def _ask_approver(self, job: Job | None, mail: ParsedMail, kind: str) -> None:
+    def _ask_approver(self, job: Job, mail: ParsedMail, kind: str) -> None:
         """Show a change that its sender may not publish to the person who may, pictures and all."""
+        if approver := self._approver_of(job):
+            to = replace(mail, sender=approver.address)
+            answer = answers.ask_approval(self._answer_settled(job, to, approver.role), mail)
+            self._write(answer, job.email_id, to, job.thread_id, kind)
+
+    def _approver_of(self, job: Job | None) -> Sender | None:
+        """Who is shown the change of this job; None where it is public, or the site has no such person."""
         project = self.mail_deps.directory.project(job.key.project_id) if job else None
         if not job or not job.result or job.result.is_public or not project or not project.approver:
-            return
-        to = replace(mail, sender=project.approver)
-        entries = self.mail_deps.directory.entries(project.approver)
-        role = next((one.role for one in entries if one.key.project_id == project.project_id), SenderRole.EDITOR)
-        if role.may(Command.PUBLISH):
-            answer = answers.ask_approval(self._answer_settled(job, mail, role), mail)
-            self._write(answer, job.email_id, to, job.thread_id, kind)
+            return None
+        approver = sender_of(self.mail_deps.directory, project.project_id, project.approver)
+        return approver if approver and approver.role.may(Command.PUBLISH) else None
+
+    def _approver_asked(self, thread_id: str) -> str:
+        """The address that was sent the newest change of a conversation, while that is not public."""
+        thread = self.mail_deps.threads.get(thread_id)
+        jobs = self.pool.jobs.settled_jobs(thread.key, _LOOKED_AT) if thread else ()
+        newest = next((one for one in jobs if one.thread_id == thread_id and one.result and one.result.commit), None)
+        approver = self._approver_of(newest)
+        if newest is None or approver is None or newest.command is Command.PUBLISH:
+            return ""
+        sent = [one.reply for one in self.outbox.of(newest.email_id) if one.reply.kind.startswith(APPROVAL)]
+        return approver.address if any(one.recipient == approver.address for one in sent) else ""
 
     def _ask_sender(self, email_id: str, mail: ParsedMail) -> bool:
         """Ask the registered address once about a held mail, and not too often on one day."""
@@ -382,7 +400,8 @@ class Answering:
         if job_route.get("route") == "ask":
             return self._ask_which(envelope, mail)
         if job_route.get("route") == NOT_THEIRS:
-            return answers.not_theirs(mail)
+            approver = self._approver_asked(job_route["threadId"]) if mail.command is Command.PUBLISH else ""
+            return answers.not_theirs(mail, approver)
         if job_route.get("route") == "command":
             return self._answer_command(payload, mail)
         role = SenderRole(job_route.get("role", SenderRole.EDITOR))  # as it was when the mail was read
@@ -407,9 +426,10 @@ class Answering:
         # Its date had come, or its agent ended with an undo.
         taken_back = job.result.due_at or job.result.undone
         command = Command.UNDO if taken_back else job.command
+        reader = sender_of(self.mail_deps.directory, job.key.project_id, mail.sender)
         answer = answers.answer_job(
             replace(mail, command=command), job.outcome, job.result, self._refused(job.email_id, mail),
-            shows_cost=self.brand.shows_cost, role=role, reader=job.key.user_id,
+            shows_cost=self.brand.shows_cost, role=role, reader=reader.key.user_id if reader else "",
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mail_deps.blobs.get, job.result.pictures)))

@@ -21,7 +21,15 @@ from webordinary.mail.auth import (
     authenticate,
     not_entitled,
 )
-from webordinary.mail.confirm import MAX_PARSED_BYTES, MAX_SHOWN, ConfirmationAnswer, answer_in, digest_in, is_answer
+from webordinary.mail.confirm import (
+    MAX_PARSED_BYTES,
+    MAX_SHOWN,
+    ConfirmationAnswer,
+    answer_in,
+    digest_in,
+    is_answer,
+    says_yes,
+)
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.attachments import store_attachments
 from webordinary.mail.parsing.message import outline
@@ -306,11 +314,8 @@ class Reading:
         """File the mail under its thread and record its job, if it needs one."""
         email_id, mail_deps = payload["emailId"], self.mail_deps
         thread = mail_deps.threads.record(thread, mail.message_id, self.now(), email_id)
-        if (
-            role is SenderRole.PUBLISHER
-            and mail.command is Command.EDIT
-            and answer_in(mail.text) is ConfirmationAnswer.YES
-        ):
+        is_yes = mail.command is Command.EDIT and role.may(Command.PUBLISH) and says_yes(mail.text)
+        if is_yes and (role is SenderRole.PUBLISHER or self._was_asked(mail, thread)):
             mail = replace(mail, command=Command.PUBLISH)
         if not role.may(mail.command):
             mail_deps.raw_mails.mark_placed(email_id)
@@ -332,6 +337,16 @@ class Reading:
         place = {"key": job.key.text, "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
         return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place, "role": str(role)}
+
+    def _was_asked(self, mail: ParsedMail, thread: Thread) -> bool:
+        """Whether a mail answers the one that showed its sender, the approver of the site, an editor's change."""
+        project = self.mail_deps.directory.project(thread.key.project_id)
+        answered = self.mail_deps.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))
+        shown = self.mail_deps.parsed_mails.load(answered) if answered else None
+        if project is None or shown is None or shown.sender == mail.sender:
+            return False
+        job, is_approver = self.jobs.get(job_id_of(answered)), mail.sender.lower() == project.approver
+        return bool(is_approver and job and job.result and job.result.commit and not job.result.question)
 
     def _limited(self, email_id: str, key: ProjectUser, why: str) -> Payload:
         """Refuse a mail that is one too many; its sender is told of all of the hour when that is over."""

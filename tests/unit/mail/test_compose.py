@@ -470,6 +470,8 @@ ANSWERS = {
     "which site, named": choose_project(LIST, LIST, "another"),
     "no site": choose_project(LIST[:1], LIST[:1]),
     "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
+    "an editor publishes what is asked": answers.not_theirs(parsed(command=Command.PUBLISH), "ann@example.com"),
+    "an approver is asked": answers.tell_approver(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), "ann@example.com"),
     "a publisher asks": answers.not_theirs(parsed()),
     "status": report_status(PersonStatus(
         ("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)

@@ -17,6 +17,7 @@ from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests
 from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.ports import EarlierMailFirst
+from webordinary.mail.replies.answers import NOT_PUBLIC_YET
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import (
@@ -318,6 +319,103 @@ def test_a_change_that_its_sender_may_not_publish_is_shown_once_to_the_person_wh
     for _ in range(2):
         steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
     assert [entry.reply.recipient for entry in harness.replies(payload["emailId"])] == told
+
+
+def shown_to_bob(harness: EmbeddedHarness, steps: Mapping[str, Step], role: SenderRole, result: JobResult) -> str:
+    """An editor's change that the approver was sent; the Message-ID of that mail."""
+    directory, now = harness.services.directory, harness.services.clock.now()
+    directory.set_role(SCOTT, "amelia", SenderRole.EDITOR)
+    directory.add_sender(Sender(BOB, ProjectUser("amelia", "bob")), now)
+    directory.set_role(BOB, "amelia", role)
+    project = directory.project("amelia")
+    assert project
+    directory.add_project(replace(project, approver=BOB), now)
+    payload = identified(harness, steps)
+    harness.settle(Settlement(JobOutcome.SUCCEEDED, result))
+    steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    [shown] = [one.reply for one in harness.replies(payload["emailId"]) if one.reply.recipient == BOB]
+    return shown.message_id
+
+
+def routed(harness: EmbeddedHarness, steps: Mapping[str, Step], text: str, sender: str, answers: str) -> dict[str, str]:
+    email_id = harness.accept(text, sender=sender, answers=answers)
+    steps["ParseEmail"]({"emailId": email_id})
+    return {"emailId": email_id, **steps["IdentifyProjectUser"]({"emailId": email_id, "retries": 0})}
+
+
+def written_to(harness: EmbeddedHarness, address: str) -> str:
+    """The plain text of the last reply to this address."""
+    due = harness.services.outbox.due(harness.services.clock.now(), 100)
+    last = [one for one in due if one.reply.recipient == address][-1]
+    body = message_from_bytes(last.reply.raw, policy=default).get_body(("plain",))
+    assert body
+    return " ".join(body.get_content().split())
+
+
+SHOWN = JobResult("The title is new.", "abc", "http://edit.localhost/")
+
+
+@pytest.mark.parametrize(
+    ("said", "route"),
+    [
+        *((said, "queue") for said in (
+            "Ja", "Ja, passt so. Danke Lena!\n\nGreta", "Ja, gefällt mir!", "yes looks good", "oui",
+            "Hallo Lena, ja, gerne",
+        )),
+        *((said, "other") for said in (
+            "Ja, aber bitte in grün", "Yes?", "Danke Lena!", "No", "Ja, das gefällt mir nicht",
+        )),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("role", [SenderRole.BOTH, SenderRole.PUBLISHER])
+def test_each_kind_of_yes_of_the_person_who_was_shown_a_change_publishes_it(
+    harness: EmbeddedHarness, steps: Mapping[str, Step], role: SenderRole, said: str, route: str
+) -> None:
+    shown = shown_to_bob(harness, steps, role, SHOWN)
+    other = "edit" if role is SenderRole.BOTH else "not-theirs"
+    placed = routed(harness, steps, said, BOB, shown)
+    assert placed["route"] == (other if route == "other" else route)
+    if route == "queue":
+        job = harness.services.jobs.get(placed["jobId"])
+        assert job
+        assert job.command is Command.PUBLISH
+
+
+def test_a_yes_beside_the_question_about_a_change_publishes_nothing(
+    harness: EmbeddedHarness, steps: Mapping[str, Step]
+) -> None:
+    shown_to_bob(harness, steps, SenderRole.BOTH, SHOWN)
+    assert routed(harness, steps, "Yes", BOB, "")["route"] == "edit"
+
+
+def test_who_approves_is_not_told_what_the_editor_may_not(harness: EmbeddedHarness, steps: Mapping[str, Step]) -> None:
+    both = replace(SHOWN, summary=f"The title is new.\n\n{NOT_PUBLIC_YET}")
+    shown_to_bob(harness, steps, SenderRole.BOTH, both)
+    assert "you may ask" not in written_to(harness, BOB)
+    assert "The title is new." in written_to(harness, BOB)
+    assert f"{BOB} is shown this change, too" in written_to(harness, SCOTT)
+
+
+def test_an_editor_who_publishes_is_told_who_has_the_change_already(
+    harness: EmbeddedHarness, steps: Mapping[str, Step]
+) -> None:
+    shown = shown_to_bob(harness, steps, SenderRole.BOTH, SHOWN)
+    payload = routed(harness, steps, "publish", SCOTT, shown)
+    assert payload["route"] == "not-theirs"
+    steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    assert f"{BOB} has your change already" in written_to(harness, SCOTT)
+
+
+def test_you_are_who_reads_the_reply_and_not_who_began_the_conversation(
+    harness: EmbeddedHarness, steps: Mapping[str, Step]
+) -> None:
+    shown = shown_to_bob(harness, steps, SenderRole.BOTH, SHOWN)
+    payload = routed(harness, steps, "Yes", BOB, shown)
+    lines = (ChangeLine("The title is new.", "scott", "abc"), ChangeLine("A new colour.", "bob", "abd"))
+    harness.settle(Settlement(JobOutcome.SUCCEEDED, JobResult("Public.", "r", is_public=True, published=lines)))
+    steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    assert "The title is new. (asked by scott)" in written_to(harness, BOB)
+    assert "A new colour. (asked by you)" in written_to(harness, BOB)
 
 
 @pytest.mark.parametrize(

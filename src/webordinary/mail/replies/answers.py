@@ -155,10 +155,21 @@ def rolled_back(
     return Answer("An earlier state of your site is shown again", (said, *blocks, *more))
 
 
+def tell_approver(answer: Answer, approver: str) -> Answer:
+    """The answer to an editor's change that another person is shown as well."""
+    told = Paragraph(f"{approver} is shown this change, too, and makes it public with a yes.")
+    return replace(answer, blocks=(*answer.blocks[:1], told, *answer.blocks[1:]))
+
+
+NOT_PUBLIC_YET = "It is not public yet: you may ask for changes, and another person publishes them."
+
+
 def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
-    """The answer to an editor's change, for the person who may publish it."""
+    """The answer to an editor's change, for the person who may publish it; what is said to the editor is left out."""
     who = Paragraph(f"{mail.sender_name or mail.sender} asked for this change, and your word makes it public.")
     what, *more = (replace(one, title="What was asked") if isinstance(one, Excerpt) else one for one in answer.blocks)
+    if isinstance(what, Paragraph):
+        what = Paragraph(what.text.removesuffix(NOT_PUBLIC_YET).rstrip())
     return replace(answer, headline="A change waits for your yes", blocks=(what, who, *more))
 
 
@@ -369,8 +380,14 @@ ANOTHER_PUBLISHES = (
 )
 
 
-def not_theirs(mail: ParsedMail) -> Answer:
-    """The answer to a mail that asks for what its sender's role does not allow."""
+def not_theirs(mail: ParsedMail, approver: str = "") -> Answer:
+    """The answer to a mail that asks for what its sender's role does not allow.
+
+    `approver` was sent the change that a `publish` is about.
+    """
+    if approver:
+        asked = Paragraph(f"{approver} has your change already, and makes it public with a yes. You need not do more.")
+        return Answer("Nothing was published", (asked, *_understood(mail)))
     said = (
         ANOTHER_PUBLISHES
         if mail.command is Command.PUBLISH
