@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+from pathlib import Path
+
 import pytest
 
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
@@ -34,6 +38,35 @@ from webordinary.model.projects import MOST_WISHES
 )  # fmt: skip
 def test_a_standing_wish_is_read_without_greeting_and_signature(text: str, wish: tuple[Command, str]) -> None:
     assert wish_in(text, "Scott Miller") == wish
+
+
+@pytest.mark.parametrize("command", [Command.REMEMBER, Command.FORGET])
+def test_a_standing_wish_is_kept_and_dropped_with_the_words_that_the_owners_are_told(command: Command) -> None:
+    guide = (Path(__file__).parents[3] / "docs/owners.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?:English|German|French|Spanish|Italian|Dutch) \|(.*)\|(.*)\|$", guide, re.M)
+    told = [re.findall(r"`(.*?) ?:`", row[command is Command.FORGET]) for row in rows]
+    assert len(told) == 6
+    assert all(told)
+    assert [one for one in chain(*told) if wish_in(f"{one} : {_KEPT}") != (command, _KEPT)] == []
+
+
+_KEPT = "vouvoyer les clients"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Erinnerung: immer siezen", True),
+        ("Rappel : toujours vouvoyer", True),
+        ("Erinnerung: bitte immer siezen", True),
+        ("Erinnerung: das Foto auf der Startseite", False),
+        ("Erinnerung: bitte das Foto tauschen", False),
+        ("Rappel : changez le titre", False),
+        ("Reminder: the opening hours are still wrong", False),
+    ],
+)
+def test_a_reminder_is_a_standing_wish_only_where_it_gives_a_rule(text: str, kept: bool) -> None:
+    assert (wish_in(text) is not None) is kept
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,15 @@ from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS
 
 _BEGINS = re.compile(
     r"""(?xi) \W{0,3} (?:please\s+|bitte\s+)? (?:
-        (?P<remember> (?:always\s+)? remember (?:\s+that|\s+this)? | merke?(?:n)?(?:\s+dir|\s+sie\s+sich)?
-            | retene[zr] | retiens | recuerd[ae] | ricorda | onthoud )
-        | (?P<forget> forget | vergiss | vergessen(?:\s+sie)? | oublie[zr]? | olvid[ae] | dimentica | vergeet )
+        (?P<remember> (?:always\s+)? remember (?:\s+that|\s+this)? | keep\s+in\s+mind
+            | merke?(?:n)?(?:\s+dir|\s+sie\s+sich)? | retene[zr] | (?:à\s+)?retenir | retiens | mémorise[rz]?
+            | souviens-toi | souvenez-vous | rappelle-toi | rappelez-vous
+            | recuerd[ae] | recordar | memori(?:za|zar|ce) | (?:ten|tenga)\s+en\s+cuenta
+            | ricorda(?:ti|re)? | (?:si\s+)?ricordi | memorizza(?:re)? | ten(?:ga|ere)\s+presente | tieni\s+presente
+            | onthoud(?:en)? )
+        | (?P<remind> erinnerung | rappel | recordatorio | promemoria | herinnering | reminder )
+        | (?P<forget> forget | vergiss | vergessen(?:\s+sie)? | oublie[zr]? | olvid(?:ar|[ae]) | dimentic(?:are|a|hi)
+            | vergeet | vergeten )
     ) \s* : \s* (?P<wish> \S.* )"""
 )
 _POLITE = (
@@ -68,7 +74,9 @@ def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
     wish = _without_thanks(" ".join(" ".join(words).split()), sender_name)
     if len(wish) > WISH_CHARACTERS or _asks_for_a_change("\n".join(words)):
         return None
-    if begins["remember"]:
+    if begins["remind"] and not re.match(rf"(?i)(?:{_POLITE}\W+)?{_RULE}", wish):
+        return None  # of a wish that is not done yet
+    if not begins["forget"]:
         return (Command.REMEMBER, wish) if plain(wish) else None
     named = clauses_of(wish, sender_name)
     return Command.FORGET, named[0].text if len(named) == 1 else wish
