@@ -320,7 +320,7 @@ def choose(past: Sequence[PastChange], named: str, answers: str) -> PastChange |
     """
     left = tuple(one for one in past if one.stands)
     if named:
-        found = _named(left, named)
+        found = left if named == ALL else _named(left, named)
         return found[0] if len(found) == 1 else AmbiguousChange(found or left)
     answered = next((one for one in past if one.job_id == answers), None)
     if answered is not None:

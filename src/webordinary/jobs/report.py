@@ -13,6 +13,7 @@ from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage, address_of
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
 from webordinary.mail.confirm import ConfirmationAnswer, answer_in, declines
+from webordinary.mail.parsing.commands import ALL
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, NOT_PUBLIC_YET, line_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment, Instruction
@@ -331,6 +332,7 @@ def of_ambiguous_undo(named: str, choices: Sequence[PastChange]) -> Settlement:
     if not choices:
         return of_nothing_to_undo()
     why = f"I cannot tell which change you mean by “{named}”" if named else "That change is not on the site any more"
+    why = "I take back one change at a time" if named == ALL else why
     lines = "\n\n".join(f"undo {one.change.commit[:_DIGITS]}\n({one.title})" for one in choices[:_CHOICES])
     words = f"{why}, so nothing was changed. Reply with one of these lines to take that change back:\n\n{lines}"
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from webordinary.jobs.live import AmbiguousChange, choose
+from webordinary.jobs.report import of_ambiguous_undo
 from webordinary.jobs.source import Change, PastChange
+from webordinary.mail.parsing.commands import ALL
+from webordinary.mail.replies.languages import own_catalogues
 
 
 def changed(*files: str, commit: str = "a") -> PastChange:
@@ -71,3 +76,14 @@ def test_a_name_that_several_files_end_in_is_asked_back() -> None:
 def test_two_changes_of_the_named_page_are_asked_back_alone() -> None:
     one, two = changed("about.html"), changed("about.html", commit="b")
     assert choose((changed("index.html", commit="c"), two, one), "/about.html", "") == AmbiguousChange((two, one))
+
+
+def test_an_undo_of_everything_means_the_only_change_and_of_several_it_is_asked_which() -> None:
+    one, gone = changed("about.html"), replace(changed("pots.html", commit="b"), stands=False)
+    assert choose((gone, one), ALL, "") == one
+    assert choose((gone,), ALL, "") == AmbiguousChange(())
+    two = changed("index.html", commit="c")
+    assert choose((two, gone, one), ALL, "job-a") == AmbiguousChange((two, one))
+    asked = of_ambiguous_undo(ALL, (two, one)).result.question or ""
+    assert "one change at a time" in asked
+    assert [one.language for one in own_catalogues() if "one change" in one.say(asked)] == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change
-from webordinary.mail.parsing.small_talk import without_own_name
+from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change, publishes_or_undoes
+from webordinary.mail.parsing.small_talk import Clause, without_own_name
 from webordinary.model.mail import Command
 
 
@@ -39,7 +39,6 @@ def test_each_command_is_known_by_its_name_with_polite_words_around_it(text: str
 @pytest.mark.parametrize(
     "text",
     [
-        "undo everything.",
         "undo yesterday's edits of one.html",
         "undo one.html\nand add a photo",
         "undo v1.2",
@@ -65,6 +64,107 @@ def test_a_sentence_is_no_command(text: str) -> None:
 )
 def test_an_empty_mail_is_the_command_in_its_subject_whatever_a_mail_program_put_before_it(subject: str) -> None:
     assert command_of(" \n", subject) is Command.PUBLISH
+
+
+UNDONE_WITH_A_NO = """\
+Nein danke, bitte doch wieder rückgängig machen.
+Doch lieber nicht, bitte rückgängig machen!
+Hm, doch nicht, mach das bitte rückgängig
+Nein. Bitte rückgängig machen.
+Nein, das gefällt mir nicht. Mach es rückgängig.
+Nein das gefällt mir doch nicht, bitte rückgängig machen
+Non, finalement annulez-la s'il vous plaît. Merci, Margot
+Finalement non, annulez.
+Finalement non. Annulez s'il vous plaît.
+Non merci, annulez.
+Annulation svp
+En fait non, annule ça
+Non, ça ne me plaît pas. Annulez svp
+Hmm, no, I do not like it. Undo it please
+No. Undo it.
+No thanks, undo it please
+On second thought, no. Undo it.
+Better not. Undo please.
+No me gusta, deshazlo
+Mejor no, deshazlo
+Al final no, deshazlo por favor
+No, meglio di no, annulla
+Alla fine no, annulla per favore
+No grazie, annullalo
+Nee dank je, maak het ongedaan
+Toch maar niet, maak het ongedaan aub
+Nee, toch liever niet. Draai het terug."""
+NOT_UNDONE = """\
+Nein, bitte nicht rückgängig machen
+Doch nicht rückgängig machen
+Doch lieber nicht rückgängig machen
+Doch lieber nicht.
+Nein danke
+No, I do not like it
+Finalement non, n'annulez pas
+Finalement n'annulez pas
+Finalement non
+No, no lo deshagas
+Mejor no deshazlo
+Meglio non annullare
+Non annulez
+Nee, niet ongedaan maken
+Toch maar niet terugdraaien
+Liever niet terugdraaien
+Doch nicht, veröffentlichen
+Nein, bitte veröffentlichen
+No thanks, publish
+No. Publish it.
+Finalement non, publiez
+Rather not undo
+Better not, do not undo it
+No, undo nothing
+Rückgängig machen? Nein, doch nicht.
+Rückgängig machen, doch lieber nicht
+Undo it. No, don't.
+Undo it. No.
+Undo it please. Better not.
+Undo, no thanks
+Annulez, finalement non
+Annulez. Finalement non.
+Can you undo it? Rather not.
+Nein, mach das Foto rückgängig
+Non, annulez la photo"""
+
+
+@pytest.mark.parametrize("text", [*UNDONE_WITH_A_NO.splitlines(), "Non, annulez-la s\u2019il vous plaît"])
+def test_an_undo_is_understood_with_a_no_or_a_dislike_before_it(text: str) -> None:
+    assert command_of(text, "Re: My site", "Margot Dupont") is Command.UNDO
+
+
+@pytest.mark.parametrize("text", NOT_UNDONE.splitlines())
+def test_a_no_to_the_undo_itself_undoes_nothing(text: str) -> None:
+    assert command_of(text, "Re: My site", "Margot Dupont") is Command.EDIT
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Bitte alles rückgängig machen", "undo everything.", "Annulez tout svp", "Deshaz todo", "annulla tutto",
+     "Alles ongedaan maken", "Undo all changes"],
+)  # fmt: skip
+def test_an_undo_of_everything_names_all_and_is_no_part_of_another_wish(text: str) -> None:
+    assert command_of(text, "Re: My site") is Command.UNDO
+    assert named_change(text, "Re: My site") == ALL
+    assert publishes_or_undoes(Clause(text.strip("."))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("Und dann bitte gleich online stellen", Command.PUBLISH),
+        ("dann sofort veröffentlichen", Command.PUBLISH),
+        ("et publiez immédiatement", Command.PUBLISH),
+        ("nicht gleich online stellen", None),
+        ("gleich das Foto online stellen", None),
+    ],
+)
+def test_a_publish_beside_a_wish_may_be_for_at_once(text: str, command: Command | None) -> None:
+    assert publishes_or_undoes(Clause(text)) is command
 
 
 def test_a_long_mail_of_blanks_is_read_in_passing() -> None:
@@ -197,7 +297,6 @@ def test_a_command_is_understood_with_greeting_praise_thanks_closing_and_name(co
         "no publiques",
         "non pubblicare",
         "niet publiceren",
-        "undo everything",
         "change the title and publish",
         "Publish when the photo is there",
         "publish soon",

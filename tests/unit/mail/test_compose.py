@@ -399,6 +399,22 @@ def test_a_placeholder_ends_with_its_line_and_a_list_of_pages_is_said_page_by_pa
     assert german.say(text) == said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I found a list in 2 places:\n1. the menu page: begins with “Soupe, 9 €”",
+        "I found a photo in 6 places:\n1. the homepage: begins with “mug”",
+        "I found the heading “Menu” in 2 places:",
+        "I found a text that begins with “Menu” in 2 places:",
+        "I found “19 €” with “Menu” in 2 places:",
+        "The photo on the homepage is described as “unsere Backstube” now.",
+    ],
+)
+def test_a_question_about_several_places_is_asked_in_the_language_of_the_mail(text: str) -> None:
+    unsaid = re.compile(r"I found|begins with|described|places")
+    assert [one.language for one in own_catalogues() if unsaid.search(one.say(text))] == []
+
+
 def test_a_command_alone_is_answered_in_the_language_of_the_conversation() -> None:
     mail = parsed(
         text="publish", elided="> Titel geändert. Das steht auf Ihrer Entwurfsseite.", command=Command.PUBLISH

@@ -56,7 +56,8 @@ def own_words(subject: str) -> str:
 _POLITE = word_set(
     "please pls plz kindly now just then afterwards so and "
     "bitte jetzt mal einfach dann danach anschließend und gerne svp stp maintenant et alors por "
-    "favor ahora ya y entonces per favore adesso ora e allora pure alsjeblieft alstublieft aub nu maar dan en graag"
+    "favor ahora ya y entonces per favore adesso ora e allora pure alsjeblieft alstublieft aub nu maar dan en graag "
+    "gleich sofort direkt doch lieber wieder immediately immédiatement directement subito meteen direct weer"
 )
 """Words around a command that do not change it."""
 _AGREES = re.compile("|".join((
@@ -79,10 +80,22 @@ _DISLIKES = re.compile("|".join((
     "(?:ho|abbiamo) cambiato idea", "ik heb me bedacht", "ik ben van gedachten veranderd",
 )))  # fmt: skip
 """A sentence that says nothing beside an undo."""
-_HESITATES = re.compile(r"\A(?:(?:hmm*|oh(?! no)|oops|ups|ah|well|sorry|hm|tja|bof|actually)\b\W*)+", re.I)
-_APART = r"(?:\s*,\s*|\s+[-\u2013\u2014]+\s+)"
-_NO = re.compile(rf"(?:{_HESITATES.pattern})?(?:(?:no|nope|nah|nein|nee|non){_APART})+", re.I)
-"""Set apart as here it is no negation of what follows: `no, undo`, not `no undo`."""
+_HESITATES = re.compile(
+    r"\A(?:(?:hmm*|oh(?! no)|oops|ups|ah|well|sorry|hm|tja|bof|actually|on second thoughts?|finalement|en fait"
+    r"|al final|alla fine|eigentlich|eigenlijk|bij nader inzien)\b\W*)+",
+    re.I,
+)
+_APART = r"(?:\s*,\s*|\s+[-\u2013\u2014]+\s+|(?<=\b[Nn]o)\.\s+)"
+_NO = "|".join((
+    "(?:no|nope|nah)(?: thanks| thank you)?(?: after all)?|(?:i'd |we'd )?(?:rather|better|maybe|perhaps) not",
+    "not after all|(?:nein )?(?:doch |dann |lieber |eher |besser |vielleicht )+nicht|nein(?: danke| doch nicht)?",
+    "non(?: merci)?(?: finalement)?|(?:plutôt|peut-être) pas|réflexion faite non|no(?: gracias)?|mejor (?:que )?no",
+    "no(?: grazie)?|(?:meglio|forse) (?:di )?no|nee(?: (?:dank (?:je|u)|bedankt))?",
+    "(?:nee )?(?:toch |liever |maar |beter )+niet",
+))  # fmt: skip
+"""Set apart it is no negation of what follows: `no, undo`, not `no undo`."""
+_DECLINES = re.compile(rf"(?:(?:no|nope|nah|nein|nee|non) )?(?:{_DISLIKES.pattern})|{_NO}")
+_MOST_NOES = 4
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
@@ -102,7 +115,11 @@ _CHANGES = "|".join((
     "(?:el|los|estos|este) cambios?", "(?:la|le) modific(?:a|he)", "de wijziging(?:en)?",
 ))  # fmt: skip
 _IT = "it|this|that|this one|that one|them|these|those|es|das|ihn|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
-_EVERYTHING = "all|all of it|all changes|everything|alles|tout|todo|tutto"
+_EVERYTHING = (
+    "all|all of it|all of them|all (?:the |my |our )?changes|everything|alles|alle (?:meine |unsere )?änderungen|tout"
+    "|toutes (?:les|mes|nos) modifications|todo|todos (?:los|mis) cambios|tutto|tutte le (?:mie )?modifiche"
+    "|alle wijzigingen"
+)
 _THE_TWO = "both|both of them|beide|beides|les deux|ambos|los dos|entrambi|allebei"
 _PHRASES = {
     Command.PUBLISH: (
@@ -118,7 +135,7 @@ _PHRASES = {
     ),
     Command.UNDO: (
         "(?:undo|revert|annul(?:e|er|ez)|deshacer|deshaz|deshaga|anula|anular|annulla|annullare|annulli)(?: LAST)?",
-        "take (?:it|that|this) back", "(?:put|change|roll) (?:it|that) back", "roll back", "terugdraaien",
+        "annulation", "take (?:it|that|this) back", "(?:put|change|roll) (?:it|that) back", "roll back", "terugdraaien",
         "(?:LAST )?(?:wieder )?(?:rückgängig|rückgängig machen|zurücknehmen|ongedaan maken|ongedaan)",
         "mach(?:e|en sie)? LAST (?:wieder )?rückgängig", "annul(?:e|ez)-l[ea]", "des(?:hazlo|hágalo|hacerlo)",
         "annull(?:al|arl)[oa]", "maak LAST ongedaan", "draai LAST terug",
@@ -139,7 +156,8 @@ _PHRASES = {
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """One pattern for the phrases of a command; IT and LAST stand for what it may name."""
     joined = "|".join(phrases).replace("IT", f"(?:{_IT}|{_CHANGES}|{_EVERYTHING}|{_THE_TWO})")
-    return re.compile(rf"(?P<polite>(?:{_CAN_YOU}) )?(?:{joined.replace('LAST', f'(?:{_IT}|{_THE_LAST})')})")
+    last = f"(?:{_IT}|{_THE_LAST}|{_EVERYTHING})"
+    return re.compile(rf"(?P<polite>(?:{_CAN_YOU}) )?(?:{joined.replace('LAST', last)})")
 
 
 _COMMANDS = {command: _pattern(phrases) for command, phrases in _PHRASES.items()}
@@ -155,7 +173,9 @@ _NAMED = re.compile(
 )
 """An `undo` that names a change so that no sentence could be meant: its commit, its page or file, its title quoted."""
 ALL, BOTH = "all", "both"
-"""What a `publish` may name: every change, or its conversation with those that it cannot be separated from."""
+"""What a `publish` may name: every change, or its conversation with those that it cannot be separated from.
+
+An `undo` that names ALL means the one change of its conversation; of several it is asked which."""
 
 
 def command_of(text: str, subject: str, sender_name: str = "") -> Command:
@@ -172,20 +192,21 @@ def mentions(command: Command, text: str) -> bool:
 
 
 def named_change(text: str, subject: str, sender_name: str = "") -> str:
-    """Which change an `undo` names, or what a `publish` names, ALL or BOTH; else empty."""
+    """Which change an `undo` names, or ALL; what a `publish` names, ALL or BOTH; else empty."""
     named = _NAMED.fullmatch(_plainly(_command_text(text, subject)))
     if named:
         return next((value.strip() for value in named.groups() if value), "")
     found = _found(_command_text(text, subject), sender_name)
-    if not found or found[0] is not Command.PUBLISH:
+    if not found or found[0] not in (Command.PUBLISH, Command.UNDO):
         return ""
     return ALL if _NAMES_ALL.search(found[1][0]) else BOTH if _NAMES_BOTH.search(found[1][0]) else ""
 
 
 def publishes_or_undoes(clause: Clause) -> Command | None:
     """The command of one clause of a mail that asks for other things as well."""
-    found = _command(clause)
-    return found[0] if found and found[0] in (Command.PUBLISH, Command.UNDO) else None
+    command, words = _command(clause) or (None, None)
+    undoes_all = command is Command.UNDO and words is not None and _NAMES_ALL.search(words[0])
+    return command if command in (Command.PUBLISH, Command.UNDO) and not undoes_all else None
 
 
 def _command_text(text: str, subject: str) -> str:
@@ -204,10 +225,12 @@ def _found(words: str, sender_name: str) -> tuple[Command, re.Match[str]] | None
         return None
     clauses = clauses_of(Quotations().set_aside(words), sender_name, name_below=True)
     clauses = [clause for clause in clauses if clause.asks or not _agrees(clause.text)]
-    wanted = [replace(clause, text=_without_dislike(clause.text)) for clause in clauses]
+    wanted = list(map(_without_dislike, clauses))
     found = [_command(clause) for clause in wanted if clause.text]
     commands = {one[0] if one else None for one in found}
-    if wanted != clauses and commands != {Command.UNDO}:
+    # `Undo it. No.` is no undo, but `Undo it. I don't like it.` is.
+    ends_with_no = bool(clauses) and not wanted[-1].text and not _DISLIKES.fullmatch(_pieces(clauses[-1].text)[0])
+    if wanted != clauses and (commands != {Command.UNDO} or ends_with_no):
         return None
     return found[0] if len(commands) == 1 else None
 
@@ -221,12 +244,21 @@ def _agrees(text: str) -> bool:
     return _AGREES.fullmatch(" ".join(words_in(text))) is not None
 
 
-def _without_dislike(text: str) -> str:
-    """A clause without an `I don't like it` before its first comma or dash, or as all of it; or without a `no, `."""
-    plain = re.sub(r"^(?:hmm+|no|nope|sorry|oh no|oh|oops|well)\W+", "", text, flags=re.I)
-    first, *rest = re.split(_APART, plain, maxsplit=1)
-    words, no = first.casefold().replace("\u2019", "'").strip(" .!"), _NO.match(text)
-    return "".join(rest).strip() if _DISLIKES.fullmatch(words) else text[no.end() :] if no else text
+def _without_dislike(clause: Clause) -> Clause:
+    """A clause without what says `no` or `I don't like it` before a comma or dash, or as all of it."""
+    text = clause.text
+    for _ in range(_MOST_NOES):
+        first, rest = _pieces(text)
+        if first and not _DECLINES.fullmatch(first):
+            break
+        text = rest
+    return replace(clause, text=text)
+
+
+def _pieces(text: str) -> tuple[str, str]:
+    """What stands before the first comma or dash, in small letters without hesitation; and the rest."""
+    first, *rest = re.split(_APART, _HESITATES.sub("", text), maxsplit=1)
+    return " ".join(first.casefold().replace("\u2019", "'").split()).strip(" .!"), "".join(rest).strip()
 
 
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:

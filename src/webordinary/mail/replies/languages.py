@@ -59,7 +59,7 @@ class Catalogue:
         if len(text) > _LONGEST or depth >= _DEEPEST:
             return None
         listed = text.split(", ") if text.startswith("the ") else []
-        if len(listed) > 1:  # pages
+        if len(listed) > 1 and "“" not in listed[0]:  # pages; not one with an excerpt that has a comma
             return ", ".join(self.say(one, depth) for one in listed)
         for begin, pattern, words in self.patterns:
             if text.startswith(begin) and (found := pattern.fullmatch(text)):
