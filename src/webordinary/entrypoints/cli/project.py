@@ -101,7 +101,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
     return [
         ("site", project.project_id),
         ("edit site", container.site_url(config, project.project_id, Stage.EDIT)),
-        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.domains)),
+        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.link_domains)),
         ("repository", project.repo),
         ("folder in it", project.folder or "-"),
         ("credential for it", credential),
@@ -115,7 +115,8 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("who publishes for editors", project.approver or "-"),
         ("dates in mails are of", project.time_zone or "UTC"),
         ("standing wishes", "; ".join(project.wishes) or "-"),
-        ("own domains", ", ".join(project.domains) or "-"),
+        ("own domains", ", ".join(project.link_domains) or "-"),
+        ("own domains that do not lead here yet", ", ".join(project.waiting_domains) or "-"),
         ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
         ("last build", project.build_problem.splitlines()[0] if project.build_problem else "in order"),
         ("password of the edit site", "yes" if project.edit_password else "no"),
@@ -250,7 +251,7 @@ def add_domain(parts: Commands) -> None:
 
 
 def change_domains(args: argparse.Namespace) -> int:
-    """Add, remove or check a domain; `add` says what to put into DNS."""
+    """Add, remove or check a domain; `add` says what to put into DNS. A check fails until it leads here."""
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
         if args.action == "remove":
@@ -261,7 +262,9 @@ def change_domains(args: argparse.Namespace) -> int:
         found = do(services, args.name, args.own_domain)
     plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": [*found.records]}
     missing = [] if found.points_here else found.records
-    return _report(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
+    _report(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
+    in_order = found.points_here or (args.action == "add" and found.possible)
+    return Exit.OK if in_order else Exit.FAILED
 
 
 def _report(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
