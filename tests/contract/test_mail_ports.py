@@ -134,6 +134,11 @@ def test_a_held_mail_is_released_once_and_its_workflow_is_due_again(backend: Mai
     assert raw.without_workflow(10) == ()
 
 
+def test_a_mail_is_open_until_it_is_closed(backend: MailBackend) -> None:
+    backend.raw.store(email("a"))
+    assert not backend.raw.is_closed("a" * 64)
+
+
 def test_a_dropped_or_refused_mail_is_never_released(backend: MailBackend) -> None:
     for name, verdict in (("a", AwaitsConfirmation("unproven")), ("b", Refused("a stranger"))):
         backend.raw.store(email(name))

@@ -208,6 +208,27 @@ def test_status_names_the_mails_that_were_not_done(harness: EmbeddedHarness, clo
     assert "Mail 3" not in text_of(harness, harness.receive("status"))
 
 
+def test_the_operators_status_counts_no_mail_beyond_the_limit_as_under_way(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        harness.receive()
+        harness.work()
+    before = _under_way(harness, capsys)
+    harness.receive()
+    assert _under_way(harness, capsys) == before
+    assert before.startswith("mails under way: 0;")
+
+
+def _under_way(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]) -> str:
+    while harness.services.outbox.due(harness.services.clock.now(), 10):
+        for entry in harness.services.outbox.due(harness.services.clock.now(), 10):
+            harness.services.outbox.mark_sent(entry.reply, harness.services.clock.now())
+    capsys.readouterr()
+    assert main(["status", "--data", str(harness.services.config.data)]) == 0
+    return next(line for line in capsys.readouterr().out.splitlines() if "under way" in line)
+
+
 def test_no_open_question_leaves_the_status_in_silence(harness: EmbeddedHarness, clock: SettableClock) -> None:
     question = Settlement(JobOutcome.SUCCEEDED, JobResult("Which?", question="Which?"))
     for number in range(30):

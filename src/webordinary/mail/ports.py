@@ -101,6 +101,9 @@ class RawMails(Protocol):
     def note_closed(self, email_id: str) -> None:
         """Note that an operator closed it, for stores that keep no events. Idempotent."""
 
+    def is_closed(self, email_id: str) -> bool:
+        """Whether an operator closed it, or its sender's next mail did."""
+
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""
 

@@ -20,7 +20,7 @@ from webordinary.mail.confirm import ConfirmationAnswer, digest_of_link
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import Directory, UnknownMail, change_project
 from webordinary.mail.replies.answers import by_operator
-from webordinary.mail.replies.compose import compose
+from webordinary.mail.replies.compose import BY_OPERATOR, compose
 from webordinary.model.errors import OVER_LIMIT, Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import ParsedMail
@@ -33,7 +33,6 @@ from webordinary.workflow.reading import settle_question
 from webordinary.workflow.start import start_released
 
 MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 1000, 100_000, 20_000
-BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
 STATES = tuple(state.value for state in MailState)

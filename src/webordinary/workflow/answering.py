@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from webordinary.mail.auth import Admitted
@@ -28,6 +28,7 @@ from webordinary.mail.replies.answers import Answer, PersonStatus
 from webordinary.mail.replies.compose import (
     ANSWER,
     APPROVAL,
+    BY_OPERATOR,
     CONFIRM,
     HELD,
     LATER,
@@ -297,8 +298,12 @@ class Answering:
         if not (job.result.commit or declines(mail.text)):
             return
         for one in self.pool.jobs.settled_jobs(job.key, _LOOKED_AT):
-            unclear = one.result is not None and one.result.error == NOT_UNDERSTOOD
-            if unclear and one.thread_id == job.thread_id and one.thread_order < job.thread_order:
+            if (
+                one.outcome is JobOutcome.FAILED
+                and needs_person(one)
+                and one.thread_id == job.thread_id
+                and one.thread_order < job.thread_order
+            ):
                 self.mail_deps.raw_mails.note_closed(one.email_id)
                 self.events.emit(Event(EventKind.MAIL_CLOSED, one.email_id, data={"by": "the sender's next mail"}))
 
@@ -470,7 +475,22 @@ class Answering:
         left = not_published(settled, project)
         waiting = [one.words if one.asked_by == own else answers.line_of(one, own) for one in left]
         not_done = self._not_done(key.text, now - timedelta(days=1), now)
-        return PersonStatus([self._status_line(job) for job in busy], wishes, subjects, waiting, not_done)
+        recent = [job for job in mine if job.settled_at and job.settled_at >= now - _ANSWERED_WITHIN]
+        with_person = [self._subject_of(job.email_id) for job in self._with_person(recent)]
+        lines = [self._status_line(job) for job in busy]
+        return PersonStatus(lines, wishes, subjects, waiting, not_done, with_person)
+
+    def _with_person(self, settled: Sequence[Job]) -> list[Job]:
+        """The jobs that were not understood or given up, and that no person has looked at yet."""
+        newest: dict[str, Job] = {}
+        for job in settled:
+            newest.setdefault(job.email_id, job)
+        left = (job for job in newest.values() if needs_person(job))
+        return [job for job in islice(left, _LOOKED_AT) if not self._is_looked_at(job.email_id)]
+
+    def _is_looked_at(self, email_id: str) -> bool:
+        answered = any(one.reply.kind.startswith(BY_OPERATOR) for one in self.outbox.of(email_id))
+        return answered or self.mail_deps.raw_mails.is_closed(email_id)
 
     def _subject_of(self, email_id: str) -> str:
         mail = self.mail_deps.parsed_mails.load(email_id)
@@ -494,12 +514,30 @@ class Answering:
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
 
 
+def needs_person(job: Job) -> bool:
+    """Whether its mail said that a person looks at it."""
+    not_understood = job.result is not None and job.result.error == NOT_UNDERSTOOD
+    return not_understood or job.outcome is JobOutcome.DEAD
+
+
 def unanswered(settled: Sequence[Job], since: datetime, busy: Collection[str]) -> list[Job]:
-    """The jobs whose question is the last word of a conversation; `settled` are one person's, the newest first."""
+    """The jobs whose question is the last word of a conversation; `settled` are one person's, the newest first.
+
+    What shall go public, a publication that left nothing back has answered, in whatever conversation.
+    """
     last: dict[str, Job] = {}
+    published: set[str] = set()
+    is_all_public = False
     for job in settled:
         last.setdefault(job.thread_id, job)
+        result = job.result
+        if is_all_public and (job.command is Command.PUBLISH or (result and result.commit)):
+            published.add(job.job_id)
+        is_all_public |= (
+            job.command is Command.PUBLISH and result is not None and result.is_public and not result.waiting
+        )
     asked = (job for job in last.values() if job.result and job.result.question and job.thread_id not in busy)
+    asked = (job for job in asked if job.job_id not in published)
     return [job for job in asked if job.settled_at and job.settled_at >= since]
 
 

@@ -493,7 +493,8 @@ ANSWERS = {
         ("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)
     )),
     "status of what waits": report_status(PersonStatus(
-        asked=("spelling",), waiting=("Changed the title of the homepage to “Spring”.",), not_done=("spelling",)
+        asked=("spelling",), waiting=("Changed the title of the homepage to “Spring”.",), not_done=("spelling",),
+        with_person=("spelling",),
     )),
     "status of dates": report_status(PersonStatus((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}"))),
     "no status": report_status(PersonStatus()),

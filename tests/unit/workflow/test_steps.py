@@ -21,6 +21,7 @@ from webordinary.mail.replies.answers import NOT_PUBLIC_YET
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import (
+    NOT_UNDERSTOOD,
     ChangeLine,
     Job,
     JobOutcome,
@@ -34,6 +35,7 @@ from webordinary.model.jobs import (
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
+from webordinary.operations.mails import close_mail
 from webordinary.workflow.answering import not_published, unanswered
 from webordinary.workflow.definition import REPEATABLE, STEPS, Step
 from webordinary.workflow.queueing import Queueing
@@ -496,3 +498,30 @@ def test_status_knows_what_was_undone_published_or_asked_meanwhile() -> None:
     assert unanswered([question, public], NOON, {"u"}) == []
     assert unanswered([settled(7, Command.EDIT, JobResult("Done", "e"), "u"), question], NOON, set()) == []
     assert unanswered([question], NOON + timedelta(days=1), set()) == []
+    both = settled(9, Command.PUBLISH, JobResult("Both?", question="Both?"), "w")
+    everything = replace_result(public, waiting=())
+    assert unanswered([public, both], NOON, set()) == [both]
+    assert unanswered([everything, both, question], NOON, set()) == [question], "all is public: nothing to ask"
+
+
+def replace_result(job: Job, **changes: object) -> Job:
+    assert job.result
+    return job._replace(result=replace(job.result, **changes))  # type: ignore[arg-type]
+
+
+def test_status_names_the_mails_that_a_person_looks_at_until_that_is_done(
+    harness: EmbeddedHarness, steps: Mapping[str, Step]
+) -> None:
+    def said() -> str:
+        payload = identified(harness, steps, "status")
+        steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+        return written_to(harness, SCOTT)
+
+    assert "all your mails are answered" in said()
+    mail = identified(harness, steps, "Make it nicer")
+    harness.settle(Settlement(JobOutcome.FAILED, JobResult("I did not understand.", error=NOT_UNDERSTOOD)))
+    waits = said()
+    assert "all your mails are answered" not in waits
+    assert "wait for the person who looks after your site: - Mail 2" in waits
+    close_mail(harness.services, mail["emailId"], "ann")
+    assert "all your mails are answered" in said()

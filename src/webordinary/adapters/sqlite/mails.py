@@ -65,6 +65,7 @@ RELEASE = """
 UPDATE raw_mails SET stopped = '', released = 1, started = 0, placed = 0 WHERE email_id = ? AND stopped = 'held'"""
 DROP = "UPDATE raw_mails SET stopped = 'dropped' WHERE email_id = ? AND stopped = 'held'"
 RECONSIDER = "UPDATE raw_mails SET stopped = '', placed = 0 WHERE email_id = ? AND stopped = 'refused'"
+IS_CLOSED = "SELECT 1 FROM events WHERE email_id = ? AND kind = 'MailClosed' LIMIT 1"
 IS_RELEASED = "SELECT 1 FROM raw_mails WHERE email_id = ? AND released = 1"
 
 EARLIER_UNPLACED = """
@@ -206,6 +207,10 @@ class SqliteRawMails:
 
     def note_closed(self, email_id: str) -> None:
         """Nothing to write: the stored event says it."""
+
+    def is_closed(self, email_id: str) -> bool:
+        with self._db.read() as conn:
+            return conn.execute(IS_CLOSED, (email_id,)).fetchone() is not None
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         with self._db.read() as conn:

@@ -18,7 +18,7 @@ from webordinary.entrypoints.dashboard.text import duration
 from webordinary.entrypoints.dashboard.views import status_of, steps_of
 from webordinary.entrypoints.running import Endpoints
 from webordinary.model.jobs import JobState
-from webordinary.model.snapshot import ClaimSummary, MailSummary, PoolSnapshot, QueueSummary
+from webordinary.model.snapshot import ClaimSummary, MailState, MailSummary, PoolSnapshot, QueueSummary, state_of
 
 MAX_IN_FLIGHT, RECENT = 1000, 10
 
@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
 def _read_status(config: Config) -> StatusSnapshot:
     with open_container(config) as services:
         pool = services.overview.pool(datetime.now(UTC))
-        in_flight = services.overview.mails_in_flight(MAX_IN_FLIGHT)
+        looked = services.overview.mails_in_flight(MAX_IN_FLIGHT)
+        # The workflow of a mail over the limit goes on until the hour ends, to tell its sender of all of them.
+        in_flight = [mail for mail in looked if state_of(mail) is not MailState.REFUSED]
         recent = services.overview.recent_mails(None, RECENT)
         alive = [w.worker for w in pool.workers]
         paused = [project.project_id for project in services.directory.projects() if project.paused]

@@ -25,10 +25,10 @@ from webordinary.entrypoints.cli.options import (
 )
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
+from webordinary.mail.replies.compose import BY_OPERATOR
 from webordinary.model.errors import InvalidName, NameTaken
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.operations.mails import BY_OPERATOR
 from webordinary.operations.pool import drain_worker, release_claim
 from webordinary.operations.ports import WorkerRegistry
 from webordinary.services.upkeep import silence_allowed

@@ -408,14 +408,17 @@ class PersonStatus:
     waiting: Sequence[str] = ()
     not_done: Sequence[str] = ()
     """Mails beyond the hourly limit."""
+    with_person: Sequence[str] = ()
+    """Mails that a person looks at, as no program could do them."""
 
 
 def report_status(status: PersonStatus) -> Answer:
     """The answer to `status`: the work under way, what waits for an answer or a `publish`, and the standing wishes."""
-    no_work = "Nothing is in work." if status.not_done else _NO_WORK
+    no_work = "Nothing is in work." if status.not_done or status.with_person else _NO_WORK
     work: Block = Listing("In work", _bounded(status.lines)) if status.lines else Paragraph(no_work)
     listed = (
-        (_NOT_DONE, status.not_done), (_ASKED, status.asked), (_WAITING, status.waiting),
+        (_NOT_DONE, status.not_done), (_WITH_PERSON, status.with_person),
+        (_ASKED, status.asked), (_WAITING, status.waiting),
         ("I keep in mind, for every change", status.wishes),
     )  # fmt: skip
     return Answer("Status", (work, *(Listing(title, _bounded(items)) for title, items in listed if items)))
@@ -423,6 +426,7 @@ def report_status(status: PersonStatus) -> Answer:
 
 _NO_WORK = "Nothing is in work; all your mails are answered."
 _NOT_DONE = "Not done, because too many mails came within an hour: please send again what you still want"
+_WITH_PERSON = "These mails wait for the person who looks after your site"
 _ASKED = "I have asked you about these mails, and wait for your answer"
 _WAITING = "On your edit site, and not published by you yet"
 

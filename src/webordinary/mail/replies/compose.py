@@ -111,6 +111,8 @@ WAITING = "waiting"
 """The kind of an acknowledgement: the mail waits in line, and its answer follows."""
 APPROVAL = "approval"
 """The kind of the mail that shows a change to the person who may publish it."""
+BY_OPERATOR = "operator"
+"""The kind of what an operator writes to the customer, before its number."""
 MAX_REFERENCES = 20
 PICTURE_NAMES = ("before.png", "after.png")
 _LABELS = ("Before", "Now")

@@ -233,6 +233,10 @@ class AwsRawMails:
         place = (self._items.table, self._items.key(email_id, MAIL))
         return bool((self._items.dynamo.get(f"reading mail {email_id}", place) or {}).get("released"))
 
+    def is_closed(self, email_id: str) -> bool:
+        place = (self._items.table, self._items.key(email_id, MAIL))
+        return "closedAt" in (self._items.dynamo.get(f"reading mail {email_id}", place) or {})
+
     def note_closed(self, email_id: str) -> None:
         key, now = self._items.key(email_id, MAIL), moment(self._items.now())
         write = update(self._items.table, key, "SET #closedAt = :now", "attribute_exists(#emailId)", now=now)
