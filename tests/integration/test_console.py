@@ -657,6 +657,14 @@ def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
     assert [entry.kind for entry in told] in (["SiteChanged"], ["SiteAdded"])
 
 
+def test_a_form_of_unknown_length_is_asked_for_its_length(page: TestClient) -> None:
+    answer = page.post("/claims/amelia%23scott/releases", content=iter([b"a=b"]), headers=FORM)
+    assert answer.status_code == 411
+    assert "Content-Length" in answer.text
+    too_large = page.post("/claims/amelia%23scott/releases", content=b"a=" + bytes(1_000_000), headers=FORM)
+    assert too_large.status_code == 413
+
+
 def test_a_domain_is_added_checked_and_removed_by_click_as_by_command(container: Container, page: TestClient) -> None:
     domains = "/sites/amelia/domains"
     added = page.post(domains, data={"domain": "WWW.Pottery.invalid"}, headers=FORM)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.cli.main import parser
 from webordinary.entrypoints.cli.options import FLAGS
@@ -24,6 +25,23 @@ def test_settings_are_shown_as_they_are_in_force_and_secrets_are_not(
     shown = json.loads(capsys.readouterr().out)
     assert (shown["port"], shown["slots"], shown["workers"]) == (9000, 7, 3)
     assert shown["relay_password"] == "(set)"
+
+
+def test_the_ports_that_are_shown_are_those_of_the_running_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show = ["config", "show", "--data", str(tmp_path), "--json"]
+    with running.lock_data_folder(tmp_path):
+        running.write_endpoints(tmp_path, running.Endpoints(7, "127.0.0.1", 8580, 8081, 2945))
+        assert main(show) == 0
+        shown, said = capsys.readouterr()
+        assert main([*show, "--port", "9000"]) == 0
+        asked = json.loads(capsys.readouterr().out)
+    assert (json.loads(shown)["port"], json.loads(shown)["smtp_port"], asked["port"]) == (8580, 2945, 9000)
+    assert "(process 7) was started with its own port 8580 (not 8080), smtp_port 2945 (not 2525)" in said
+    assert main(show) == 0
+    shown, said = capsys.readouterr()
+    assert (json.loads(shown)["port"], said) == (8080, "")
 
 
 def test_settings_are_checked_without_starting_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from webordinary.compose.checks import run_doctor
 from webordinary.config import NAMES, SECRETS
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_group, add_settings, load_config
-from webordinary.entrypoints.cli.output import CommandFailed, Exit, line_of_check, print_json, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, line_of_check, print_json, say, table
 from webordinary.model.checks import CheckRun, Verdict
 
 UNIT_FILE = Path("/etc/systemd/system/webordinary.service")
@@ -124,6 +124,7 @@ def _run(*command: str) -> None:
 
 SHELLS = ("bash", "zsh", "tcsh")
 HIDDEN = "(set)"
+PORTS = ("port", "preview_port", "smtp_port")
 
 
 def add_config(commands: Commands) -> None:
@@ -136,9 +137,15 @@ def add_config(commands: Commands) -> None:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Flags, variables, file and defaults, put together."""
+    """Flags, variables, file and defaults, put together; ports as the running `up` has them."""
     config = load_config(args)
     values = {name: getattr(config, name) for name in NAMES}
+    if ends := running.running(config.data):
+        ports = {name: getattr(ends, name) for name in PORTS if getattr(args, name) is None}  # a flag asks about itself
+        others = [f"{name} {port} (not {values[name]})" for name, port in ports.items() if port != values[name]]
+        if others:
+            say(f"`webordinary up` (process {ends.pid}) was started with its own {', '.join(others)}; they are shown")
+        values |= ports
     shown = {name: HIDDEN if name in SECRETS and value else value for name, value in values.items()}
     if args.json:
         print_json({name: str(value) if isinstance(value, Path) else value for name, value in shown.items()})

@@ -91,9 +91,10 @@ class ActionPages:
 
     async def rehearse(self, request: Request) -> Response:
         """Run a mail once more on copies."""
+        back = await _back(request, "/")
         if not await self._do(self._console.rehearse, _email_id(request), _user(request)):
             raise HTTPException(409, "Another rehearsal runs: wait until it is done.")
-        return await _back(request, "/")
+        return back
 
     async def let_in(self, request: Request) -> Response:
         """Let the author of a refused mail change a site, and do that mail."""
@@ -112,13 +113,15 @@ class ActionPages:
 
     async def redrive(self, request: Request) -> Response:
         """Run a given-up mail once more."""
+        back = await _back(request, "/attention")
         await self._do(self._console.redrive, request.path_params["letter_id"])
-        return await _back(request, "/attention")
+        return back
 
     async def drop(self, request: Request) -> Response:
         """Forget a dead letter."""
+        back = await _back(request, "/attention")
         await self._do(self._console.drop, request.path_params["letter_id"])
-        return await _back(request, "/attention")
+        return back
 
     async def mails(self, request: Request) -> Response:
         """The mails that fit a search, a page of them."""
@@ -166,8 +169,9 @@ class ActionPages:
 
     async def send_again(self, request: Request) -> Response:
         """Send the undelivered replies of a mail again."""
+        back = await _back(request, "/attention")
         await self._do(self._console.send_again, _email_id(request))
-        return await _back(request, "/attention")
+        return back
 
     async def pool(self, request: Request) -> Response:
         """Workers, claims and queues."""
@@ -191,13 +195,15 @@ class ActionPages:
             key = ProjectUser.parse(request.path_params["key"])
         except InvalidName as problem:
             raise HTTPException(404, "There is no such claim.") from problem
+        back = await _back(request, "/pool")
         await self._act(pool.release_claim, key, _user(request))
-        return await _back(request, "/pool")
+        return back
 
     async def drain(self, request: Request) -> Response:
         """Let a worker end once its running jobs are done."""
+        back = await _back(request, "/pool")
         await self._act(pool.drain_worker, request.path_params["worker"], _user(request))
-        return await _back(request, "/pool")
+        return back
 
     async def sites(self, request: Request) -> Response:
         """Every site with its health, a page of them."""
@@ -400,8 +406,9 @@ class ActionPages:
         """The endpoint of an action on one mail; it leads back, or to the page `then`."""
 
         async def endpoint(request: Request) -> Response:
+            back = await _back(request, then)
             await self._act(act, _email_id(request), _user(request))
-            return await _back(request, then)
+            return back
 
         return endpoint
 
@@ -524,6 +531,6 @@ async def _fields(request: Request) -> Mapping[str, str]:
 
 
 async def _back(request: Request, otherwise: str) -> Response:
-    """To the page on which the form was; never to another site."""
+    """To the page on which the form was; never to another site. Read before the form is done, as it may be refused."""
     back = (await _fields(request)).get("back", "")
     return RedirectResponse(own_path(back, otherwise), status_code=303)

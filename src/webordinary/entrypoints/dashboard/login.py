@@ -293,7 +293,10 @@ def _sentence(problem: WebOrdinaryError) -> str:
 
 async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> Mapping[str, str]:
     """The text fields of a small form; a larger one is refused before it is read."""
-    if int(request.headers.get("content-length") or most + 1) > most:
+    length = request.headers.get("content-length")
+    if length is None:
+        raise HTTPException(411, "Say how long the form is: send it with Content-Length.")
+    if int(length) > most:
         raise HTTPException(413, "This form is too large.")
     async with request.form(max_files=0, max_fields=10, max_part_size=most) as form:
         return {name: value for name, value in form.items() if isinstance(value, str)}
