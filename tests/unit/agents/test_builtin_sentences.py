@@ -585,6 +585,8 @@ def test_a_name_and_a_company_at_the_end_of_a_mail_sign_it(site: SiteFolder) -> 
         "On 1 December change “two cats” to “three cats”.",
         "Bitte „two cats“ ab Montag in „three cats“ ändern.",
         "Remplacez « two cats » par « three cats » à partir du 3 mai.",
+        "À partir du 1er janvier, changez « two cats » en « three cats ».",
+        "Ab 1. Dezember ändern Sie bitte „two cats“ in „three cats“.",
     ],
 )
 def test_who_names_a_date_is_told_that_none_is_kept(site: SiteFolder, mail: str) -> None:
@@ -592,6 +594,83 @@ def test_who_names_a_date_is_told_that_none_is_kept(site: SiteFolder, mail: str)
     assert isinstance(told, NotUnderstood)
     assert "keep no dates" in told.text
     assert site.files() == SITE
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "Le numéro de téléphone est maintenant le 04 78 11 11 11.",
+        "Ouvert aussi le dimanche : remplacez « two cats ».",
+        "Change the hours from Wednesday to Saturday, 10 to 5 to Thursday to Saturday, 11 to 6.",
+        "What about “open from 1 May, late on Fridays”?",
+        "Our phone is new, every Sunday too: change “two cats” to “three cats”.",
+    ],
+)
+def test_numbers_and_opening_hours_are_no_dates(site: SiteFolder, mail: str) -> None:
+    told = site.write(mail)
+    assert isinstance(told, NotUnderstood)
+    assert "keep no dates" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("mail", "file", "made"),
+    [
+        ("Ändern Sie die Farbe des Hintergrunds in hellblau.", "style.css", "lightblue"),
+        ("Die Rice bowl kostet jetzt „25 euros“ statt „22 euros“.", "pots.html", "Rice bowl, 25 euros"),
+        ("La Rice bowl passe à 25 euros.", "pots.html", "Rice bowl, 25 euros"),
+        ("Our phone is now 01234 5: change “two cats” to “three cats”.", "about.html", ""),
+        ("Our phone is now 01234 567891: change “01234 567890” to “01234 567891”.", "contact.html", "01234 567891"),
+        ("Our phone is not now 01234 567891: change “01234 567890” to “01234 567891”.", "contact.html", ""),
+        ("Our phone is now 01234 567899: change “01234 567890” to “01234 567891”.", "contact.html", ""),
+        ("Vielleicht kostet die Rice bowl „25 euros“ statt „22 euros“.", "pots.html", ""),
+        ("La Rice bowl passe à 25 euros en mai.", "pots.html", ""),
+        ("Es kostet „25 euros“ statt „22 euros“.", "pots.html", ""),
+    ],
+)
+def test_a_value_is_told_in_quotation_marks_and_once_more_beside_its_wish(
+    site: SiteFolder, mail: str, file: str, made: str
+) -> None:
+    site.write(mail)
+    assert made in site.changes()[file] if made else not site.changes()
+
+
+@pytest.mark.parametrize(
+    ("mail", "photos", "described"),
+    [
+        ("Add these two photos to the pots page.", 2, ""),
+        ("Fügen Sie diese zwei Fotos auf der Seite Pots ein.", 2, ""),
+        ("Ajoutez ces photos à la page pots.", 2, ""),
+        ("Voici une photo de la salle, à mettre sur la page pots.", 1, "la salle"),
+        ("Fügen Sie dieses Foto auf der Seite Pots ein. Es zeigt das Haus in Berlin.", 1, "das Haus in Berlin"),
+        ("Add these three photos to the pots page.", 2, None),
+        ("Fügen Sie dieses Foto auf der Seite Pots ein. Es zeigt, dass wir offen haben.", 1, None),
+    ],
+)
+def test_photos_are_counted_and_described_in_each_language(
+    site: SiteFolder, mail: str, photos: int, described: str | None
+) -> None:
+    site.write(mail, *["photo.jpg"] * photos)
+    alts = re.findall(r'photo\.jpg" alt="([^"]*)"', site.files()["pots.html"])
+    assert alts == ([] if described is None else [described] * photos)
+
+
+@pytest.mark.parametrize("mail", ["Supprimez-le.", "Please remove it.", "Löschen Sie es bitte."])
+def test_who_says_remove_it_is_asked_what(site: SiteFolder, mail: str) -> None:
+    asked = site.write(mail)
+    assert isinstance(asked, Asked)
+    assert asked.question.startswith("What shall I remove?")
+
+
+def test_places_of_one_page_are_told_apart_and_chosen_by_their_number(site: SiteFolder) -> None:
+    asked = site.write("Change “bowl” to “dish” on the pots page.")
+    assert isinstance(asked, Asked)
+    first, second = (line.partition(": ")[2] for line in asked.question.splitlines()[1:3])
+    assert first != second
+    assert "its page" not in asked.question
+    german = next(one for one in own_catalogues() if one.language == "de")
+    lists = site.write("Add “Jar” to the list on the pots page.")
+    assert isinstance(lists, Asked)
+    assert "beginnt mit „Tall mug" in german.say(lists.question)
 
 
 def test_a_german_page_is_found_by_its_compound_and_an_unknown_one_named(site: SiteFolder) -> None:

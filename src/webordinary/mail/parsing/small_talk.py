@@ -199,8 +199,10 @@ _DAYTIME_AND_NAME = re.compile(r"(?:Morning|Afternoon|Evening) [A-Z][a-z'-]+")
 _SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<!\S)\^\^(?!\S)|<3")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
 _ENDS = re.compile(
-    r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\b[A-Z]\.)(?<=[.!?…])[\s)]+|;\s*"
+    r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\b[A-Z]\.)"
+    r"(?<=[.!?…])(?!(?<=\d\.)\s(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)[\s)]+|;\s*"
 )
+"""A sentence ends there; `1. Dezember` is a date."""
 _CONTACT = re.compile(r"[\w.+-]+@[\w.-]+|https?://\S+|www\.\S+|[+(]?\d[\d\s()/-]{5,}")
 _MOST_NAMES = 3
 _MAX_NAME_WORDS, _WRAPPED, _MAX_PIECES = 6, 50, 100

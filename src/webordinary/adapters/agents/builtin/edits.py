@@ -29,6 +29,7 @@ _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
 _HEADS = ("title", "h1")
 _CARDS = frozenset(("li", "tr", "dd", "p", "figure"))
 _ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
+_HERE = "\x00"
 _NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
 
 Place = tuple[str, Element]
@@ -160,15 +161,16 @@ def _one_of(found: list[tuple[str, Spot]], wish: Wish, context: EditContext, wha
         raise Unclear(f"I did not find {what}{where}. Please copy it from the page exactly as it is there.")
     counts: Counter[str] = Counter()
     lines, choices = [], []
-    for number, (page, element) in enumerate(found, 1):
+    for n, (page, element) in enumerate(found, 1):
         counts[page] += 1
         choices.append((page, counts[page]))
-        if number <= LISTED:
-            lines.append(f"{number}. {context.label(page)}: {_around(context.draft.page(page), element)}")
+        if n <= LISTED:
+            lines.append(f"{n}. {context.label(page)}: {_around(context.draft.page(page), element)}")
     lines += [f"and {len(found) - LISTED} more"] * (len(found) > LISTED)
     listing = "\n".join(lines)
+    number = "its number or its page" if len(counts) > 1 else "its number"
     raise Unclear(
-        f"I found {what} in {len(found)} places:\n{listing}\nWhich one do you mean? Reply with its number or its page"
+        f"I found {what} in {len(found)} places:\n{listing}\nWhich one do you mean? Reply with {number}"
         + (", or with “everywhere”." if wish.kind == "text" else "."),
         choices,
     )
@@ -178,10 +180,10 @@ def _around(page: Page, place: Element | Span) -> str:
     """The words as a visitor reads them, with some of those around them."""
     if isinstance(place, Element):
         return f"begins with “{_short(place.attributes.get('alt', '') or page.words(place))}”"
-    source = f" {page.source[max(0, place.start - 200) : place.end + 200]} "
-    text = page.markup.read(re.sub(r"\A[^<>]*>|<[^<>]*\Z", " ", source))
-    at = max(0, text.find(page.markup.read(page.source[place.start : place.end])) - 40)
-    return f"“…{text[at : at + 120]}…”"
+    before = re.sub(r"\A[^<>]*>", " ", page.source[max(0, place.start - 200) : place.start])
+    after = re.sub(r"<[^<>]*\Z", " ", page.source[place.start : place.end + 200])
+    text, _, rest = page.markup.read(f"{before}{_HERE}{after}").partition(_HERE)
+    return f"“…{text[-40:]}{rest[:80]}…”"
 
 
 def replace_text(wish: Wish, context: EditContext) -> str:
@@ -538,7 +540,8 @@ def add_photo(wish: Wish, context: EditContext) -> str:
     count = len(context.photos)
     if not count:
         raise Unclear(_NONE_ATTACHED)
-    if (count > 1) != (wish.get("photos") == "many"):
+    wanted = wish.get("photos") or "one"
+    if (count > 1) != (wanted != "one") or wanted not in ("one", "many", str(count)):
         raise Unclear(f"Your mail has {count} photos attached. Which of them should be added, and to which page?")
     name, told = context.target(wish), wish.get("alt")
     page, place = context.draft.page(name), _place(wish, context)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from webordinary.adapters.agents.builtin.colours import colour_of
-from webordinary.adapters.agents.builtin.told import MONEY, is_news, read_fact, without_news
+from webordinary.adapters.agents.builtin.told import MONEY, is_news, is_value, only_tells, read_fact, without_news
 from webordinary.adapters.agents.builtin.words import LANGUAGES, NUMERALS, STOP, Vocabulary, tint_at
 from webordinary.mail.parsing.commands import publishes_or_undoes
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, word_set
@@ -301,7 +301,18 @@ class Grammar:
         command = publishes_or_undoes(Clause(text, asks))
         if command is not None:
             return [Wish(str(command), text, {})]
-        fact = None if asks or re.search(MARK, text) else self._fact(text)
+        told = re.match(" ?(.+?) [:,] (.+)", text)
+        found = self._readings(told[2], asks, quotes) if told and only_tells(told[1]) else None
+        if (
+            told
+            and found
+            and len(found) == 1
+            and found[0].kind == "text"
+            and found[0].get("new") == only_tells(told[1])
+        ):
+            return found
+        bare = re.sub(MARK, lambda mark: value if is_value(value := quotes.text(mark[0])) else mark[0], text)
+        fact = None if asks or re.search(MARK, bare) else self._fact(bare)
         text = _with_exact_texts(text, quotes)
         readings = [self._tokens(text, language, quotes) for language in LANGUAGES]
         names = [sum(one.end - one.start for one in tokens if one.role == "NAME") for tokens in readings]
@@ -553,7 +564,9 @@ class _Reader:
     def _name(self, one: Token) -> bool:
         """Words without quotation marks that name something; whether it is clear what."""
         parts, tokens, first = self._parts, self._tokens, self._at - 1
-        while self._role_at(self._at) in ("NAME", "TINT"):
+        while self._role_at(self._at) in ("NAME", "TINT") or (
+            "SHOWS" in parts.roles and self._role_at(self._at) == "IN" and self._role_at(self._at + 1) == "NAME"
+        ):
             self._at += 1
         name = self._text[tokens[first].start : tokens[self._at - 1].end].strip(" .")
         parts.roles = (parts.roles - {one.role}) | {"NAME"}
@@ -565,6 +578,8 @@ class _Reader:
         if slot == "subject" and after in ("PHOTO", "PHOTOS") and "HERE" in parts.roles:
             return True  # `here is a better photo`
         begin = tokens[first - 1].end if first else 0
+        if slot == "subject" and re.search("[,:;]", self._text[begin : tokens[self._at - 1].end]):
+            return False
         parts.slots[slot] = self._text[begin : tokens[self._at - 1].end].strip(" .") if slot == "subject" else name
         parts.slots |= {"heading": name} if slot == "under" else {}
         self._role = "" if self._role == "under" else self._role
@@ -573,11 +588,12 @@ class _Reader:
     def _photo(self, one: Token) -> None:
         """All words about one photo: `the new photo that I attached`."""
         words = {one.role} | ({"A"} if self._role_at(self._at - 2) == "A" else set())
+        count = _COUNTS.get(one.text.lower().split()[-1], "")
         while one.role != "NEWIT" and self._role_at(self._at) in _ABOUT_PHOTOS - {"NEWIT"}:
             words.add(self._role_at(self._at))
             self._at += 1
         self._parts.roles |= words - {"A"}
-        self._parts.photos.append(words)
+        self._parts.photos.append(words | {count})
         self._role = ""
 
     def _other(self, one: Token, after: str) -> bool:
@@ -609,6 +625,11 @@ class _Reader:
         return True
 
 
+_COUNTS = {
+    **dict.fromkeys(("two", "zwei", "beiden", "deux", "dos", "due", "twee"), "2"),
+    **dict.fromkeys(("three", "drei", "trois", "tres", "tre", "drie"), "3"),
+    **dict.fromkeys(("four", "vier", "quatre", "cuatro", "quattro"), "4"),
+}
 _TEXT = word_set("LITERAL PLAIN DOUBT")
 _MARKERS = {
     "NEW": "new", "AS": "new", "OLD": "old", "WAS": "was", "INSTEAD": "old", "SAYS": "old", "UNDER": "under",
@@ -851,6 +872,7 @@ def _photos(parts: Roles) -> Wish | None:
     if "INSTEAD" in roles or roles & {"CHANGE", "REMOVE", "TAKE"}:
         return None if slots else _changes_photo(parts, {"subject": subject} if subject else {})
     many = "many" if any(one & {"PHOTOS", "ATTACHEDS"} for one in photos) else "one"
+    many = next((count for one in photos for count in one & {"2", "3", "4"}), many)
     return _adds_photo(parts, {"photos": many} | ({"alt": subject} if subject else {}) | slots)
 
 

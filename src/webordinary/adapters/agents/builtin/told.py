@@ -48,6 +48,7 @@ _SMALL = word_set(
     "día precio teléfono número abrimos cerramos il lo gli i nostro nostra è sono costa costano al notte giorno "
     "prezzo numero telefono di het onze ons mijn kost dag uur prijs telefoonnummer zijn van now "
 )
+_BECOMES = _NOW | word_set("passe passent")
 _NO_PLACE = STOP | word_set("from ab since seit dès desde da vanaf if you your sie vous")
 
 
@@ -73,12 +74,24 @@ def read_fact(said: str) -> dict[str, str] | None:
             return None
         if not beside and (kind not in ("phone", "address") or not olds):
             return None
-        if not olds and (kind != "money" or not set(words) & _NOW):
+        if not olds and (kind != "money" or not set(words) & _BECOMES):
             return None
         told = {"new": news[0][0].strip(), "near": " ".join(beside)}
         told |= {"everywhere": "yes"} if kind in ("phone", "address") and not beside else {}
         return told | ({"old": olds[0][0].strip()} if olds else {})
     return None
+
+
+def is_value(text: str) -> bool:
+    """Whether a text is a price, an address, a number or a time, and nothing else."""
+    return any(pattern.fullmatch(text) for pattern in _KINDS.values())
+
+
+def only_tells(said: str) -> str:
+    """The value of which words say that it is so now, and nothing else: `our phone is now 555 0110`."""
+    values = [found for pattern in _KINDS.values() for found in pattern.finditer(said)]
+    rest = set(re.findall(r"[^\s.!]+", said.replace(values[0][0], " ", 1).lower())) if values else set()
+    return values[0][0] if rest & _NOW and rest <= (_SMALL | _NOW) - STOP else ""
 
 
 _CHANGING = (
