@@ -435,6 +435,33 @@ def test_a_word_that_languages_share_is_answered_in_the_language_of_the_conversa
     assert (spoken.language if spoken else "en") == language
 
 
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("fr", "Où en êtes-vous ?|Où en est mon site ?|Finalement non, annulez.|Non, annulez.|statut|Annulation svp"
+         "|mémoriser : vouvoyer|Quel est l\u2019état de mon site ?|annulez tout"),
+        ("de", "Stopp|vergiss: duzen|merken: duzen|Doch lieber nicht, bitte rückgängig machen"),
+        ("es", "Me gusta, gracias|¿Cuál es el estado?|Mejor no, deshazlo"),
+        ("it", "Mi piace, grazie|Qual è lo stato?|No, meglio di no, annulla"),
+        ("nl", "Maak het ongedaan|Nee, liever niet|Wat is de status?"),
+        ("en", "What is the status?|No, do not publish it|Not yet|Undo it please, no"),
+    ],
+)  # fmt: skip
+def test_a_short_mail_tells_its_language(language: str, texts: str) -> None:
+    spoken = {text: language_of(parsed(text=text), catalogues()) for text in texts.split("|")}
+    assert {text: one.language if one else "en" for text, one in spoken.items()} == dict.fromkeys(spoken, language)
+
+
+@pytest.mark.parametrize("text", ["Ja", "Non", "OK", "status", "en", "Photo", "No", "publish all"])
+def test_words_that_tell_no_language_are_answered_in_that_of_the_mails_before(text: str) -> None:
+    french, unclear = parsed(text="Pouvez-vous changer le titre ?"), parsed(text="Ja")
+    signed = parsed(text=text, elided="Sent from my iPhone. This is for you.")
+    spoken = language_of(signed, catalogues(), [unclear, french])
+    assert spoken is not None
+    assert spoken.language == "fr"
+    assert language_of(signed, catalogues(), [unclear, parsed(text="Please change the title")]) is None
+
+
 @pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
 def test_a_catalogue_has_all_texts_and_keeps_their_places(known: Catalogue) -> None:
     others = [one for one in own_catalogues() if one is not known]

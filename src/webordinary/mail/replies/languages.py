@@ -27,7 +27,7 @@ _DEEPEST = 3
 _PLACE = re.compile(r"\{(\w+)\}")
 _ENGLISH_WORDS = word_set(
     "the a and to of is on in please change can you with for this that it be should page thanks hello hi i we my our "
-    "add remove new as from have could would photo super no"
+    "add remove new as from have could would photo super no not yes you your are do what where when how"
 )
 """Without the words of commands, which are written in any language."""
 
@@ -184,18 +184,22 @@ def _text_of(path: Path) -> str:
 
 
 def language_of(mail: ParsedMail, known: Sequence[Catalogue], earlier: Iterable[ParsedMail] = ()) -> Catalogue | None:
-    """The language that a mail is written in, None for English: by its common words, then by the mail it answers.
+    """The language that a mail is written in, None for English: by its common words, then by other mails.
 
-    `earlier` are its sender's mails in the conversation, for a `Ja` without a quotation. A word that two languages
-    share, as `Photo`, tells nothing alone.
+    `earlier` are those of its conversation and its sender, for a `Ja`; what it quotes goes last, as its sender may
+    have written none of it. A word that languages share, as `Photo` or `en`, tells nothing alone.
     """
-    for text in chain((mail.text or mail.subject, mail.elided), (one.text or one.subject for one in earlier)):
-        words = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
-        counts = [(sum(word in one.words for word in words), one) for one in known]
-        most, language = max(counts, key=lambda one: one[0], default=(0, None))
-        english = sum(word in _ENGLISH_WORDS for word in words)
-        if most > english:
-            return language
+    perhaps = None
+    for text in chain((mail.text or mail.subject,), (one.text or one.subject for one in earlier), (mail.elided,)):
+        plain = text.lower()[:5_000].replace("\u2019", "'")
+        words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", plain))
+        counts = [sum(word in one.words for word in words) for one in known]
+        most, english = max(counts, default=0), sum(word in _ENGLISH_WORDS for word in words)
         if english > most:
             return None
-    return None
+        if most > english:
+            likely = known[counts.index(most)]
+            if counts.count(most) == 1:
+                return likely
+            perhaps = perhaps or likely
+    return perhaps
