@@ -93,7 +93,16 @@ Alla fine no, annulla per favore
 No grazie, annullalo
 Nee dank je, maak het ongedaan
 Toch maar niet, maak het ongedaan aub
-Nee, toch liever niet. Draai het terug."""
+Nee, toch liever niet. Draai het terug.
+That was a mistake, please undo it
+Das war ein Versehen, bitte rückgängig machen
+Das sieht nicht gut aus. Bitte wieder rückgängig machen.
+Je n'aime pas du tout, annulez svp
+C'était une erreur. Annulez la modification.
+No me gusta nada, deshazlo
+Fue un error, deshaz el cambio
+Non mi piace così, annulla
+Ik vind het niet mooi, maak het ongedaan"""
 NOT_UNDONE = """\
 Nein, bitte nicht rückgängig machen
 Doch nicht rückgängig machen
@@ -129,7 +138,11 @@ Annulez, finalement non
 Annulez. Finalement non.
 Can you undo it? Rather not.
 Nein, mach das Foto rückgängig
-Non, annulez la photo"""
+Non, annulez la photo
+Das war kein Versehen, bitte nicht rückgängig machen
+Je n'aime pas, publiez
+Es war ein Fehler, das rückgängig zu machen
+It was a mistake to undo it"""
 
 
 @pytest.mark.parametrize("text", [*UNDONE_WITH_A_NO.splitlines(), "Non, annulez-la s\u2019il vous plaît"])

@@ -72,8 +72,16 @@ _DISLIKES = re.compile("|".join((
     "(?:(?:i|we) (?:don't|do not) like (?:it|that|this)"
     "|(?:that's|that is|it's|this is) not what (?:i|we) (?:wanted|meant))"
     "(?: at all| after all| though| anymore)?", "(?:das |es )?gefällt mir (?:leider |gar |doch )*nicht(?: mehr)?",
-    "(?:das )?(?:war|ist) nicht (?:das )?was ich (?:wollte|meinte)", "(?:ça|cela) ne me plaît pas", "no me gusta",
-    "non mi piace", "(?:dat|dit|het) (?:vind|is) ik? ?niet (?:mooi|goed)",
+    "(?:das )?(?:war|ist) nicht (?:das )?was ich (?:wollte|meinte)",
+    "(?:(?:ça|cela|elle|il) ne me plaît (?:pas|plus)|je n'aime pas(?: ça)?)(?: du tout| finalement)?",
+    "(?:eso |esto )?no me gusta(?: nada| así)?", "non mi piace(?: più| così| per niente)?",
+    "(?:(?:dat|dit|het) (?:vind|is) ik? ?|(?:ik )?vind (?:het|dit|dat) (?:toch )?)niet (?:mooi|goed)",
+    "(?:that|it) (?:was|is) a mistake|(?:my|by) mistake|(?:that|it) (?:looked|was) better before",
+    "(?:das |es )?(?:war|ist) ein (?:versehen|fehler)",
+    "(?:das |es )?sieht nicht (?:gut|schön) aus|vorher war (?:es|das) besser",
+    "(?:c'est|c'était) une erreur|c'était mieux avant", "(?:fue|es|ha sido) un error|antes (?:estaba|era) mejor",
+    "(?:è stato|era) un errore|(?:prima era|era) meglio(?: prima)?",
+    "(?:het|dat) was een (?:vergissing|fout)|(?:het|dat) was (?:eerst|eerder) beter",
     "(?:i|we)(?:'ve| have)?(?: just)? changed (?:my|our) minds?(?: about (?:it|that|this))?",
     "ich hab(?:e es| es|'s|e) mir anders überlegt", "wir haben (?:es )?uns anders überlegt",
     "(?:j'ai|nous avons|on a) changé d'avis", "(?:he cambiado|cambié) de (?:opinión|idea)",
