@@ -10,6 +10,7 @@ import pytest
 
 from tests.harness.site import SiteHarness, open_site_harness
 from tests.photos import picture
+from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.entrypoints.dashboard.text import event_text
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.confirm import ConfirmationAnswer, answer_in
@@ -132,6 +133,16 @@ def test_an_answer_that_does_not_say_which_file_is_meant_is_asked_about(
     chosen = site.mail(said, answers=site.answer_to(which))
     assert summary(chosen) == "Titled it “Put it there”."
     assert agent.got == got
+
+
+@pytest.mark.parametrize("text", ["Add this photo to the homepage", "Here is our price list"])
+def test_a_file_that_the_agent_cannot_use_is_named(site: SiteHarness, text: str) -> None:
+    with_a_model = site.mail(text, files=(KILN, PRICES))
+    site.deps = replace(site.deps, agents={"builtin": BuiltinAgent(), "auto": BuiltinAgent()})
+    without = site.mail(text, files=(KILN, PRICES))
+    assert with_a_model.result
+    assert without.result
+    assert (with_a_model.result.unused, without.result.unused) == ((), ("prices.txt",))
 
 
 def state(site: SiteHarness, job: Job) -> MailState:

@@ -286,6 +286,7 @@ class SiteJobs:
             return with_preview(run, workspace, undo(run, workspace))
         self._remember(run, workspace)
         done, then = edit(run, workspace)
+        done = report.with_unused(run, done)
         self._unfinished.pop(run.job.job_id, None)  # what an interruption saves is the edit alone
         return put_off(run, with_preview(run, workspace, follow_up(run, done, then)), then)
 

@@ -16,7 +16,7 @@ from webordinary.mail.confirm import ConfirmationAnswer, answer_in, declines
 from webordinary.mail.parsing.commands import ALL
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES, NOT_PUBLIC_YET, line_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
-from webordinary.model.mail import Attachment, Instruction
+from webordinary.model.mail import Attachment, AttachmentKind, Instruction
 
 LISTED_FILES = 50
 LOG_CHARACTERS = 8000
@@ -103,6 +103,14 @@ def of_rival_files(instruction: Instruction) -> Settlement:
         "mean? Reply “1” for the earlier one, “2” for the new one, or “both”."
     )
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
+
+
+def with_unused(run: JobRun, done: Settlement) -> Settlement:
+    """Named are the files that an agent without a model cannot use: all but photos. Other agents read them."""
+    files = [one.sent_as or one.name for one in run.instruction.attachments if one.kind is not AttachmentKind.IMAGE]
+    if not files or not run.agent_is_free:
+        return done
+    return replace(done, result=replace(done.result, unused=tuple(files[:_LISTED_CHANGES])))
 
 
 def of_no_difference(result: Changed) -> Settlement:

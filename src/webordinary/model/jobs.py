@@ -21,6 +21,8 @@ class JobState(StrEnum):
     SETTLED = "settled"
 
 
+NO_PHOTO = "There was no photo attached to your mail. Please send your wish again with the photo."
+"""The question about a photo that is not there; where one came that cannot be used, the reply says so instead."""
 NOT_UNDERSTOOD = "the agent did not understand the instruction"
 """The error of a job that needs a person."""
 
@@ -86,6 +88,8 @@ class JobResult:
     """What the change broke: kind (link, picture, alt, title, size), page, detail."""
     preview: str | None = None
     """The address of the conversation's preview, where the edit site shows other changes, too."""
+    unused: tuple[str, ...] = ()
+    """Files of the mail that its agent cannot use, by name, bounded."""
     is_checked: bool = False
     """Links and pictures of the changed pages were checked; without any `checks` they are all there."""
     is_restyled: bool = False
@@ -134,7 +138,7 @@ def _change_lines(stored: Iterable[Iterable[Any]]) -> tuple[ChangeLine, ...]:
 
 
 _KINDS: dict[str, Callable[[Any], object]] = {
-    **dict.fromkeys(("changed_files", "pictures"), tuple),
+    **dict.fromkeys(("changed_files", "pictures", "unused"), tuple),
     **dict.fromkeys(("published", "waiting"), _change_lines),
     "undone": _line,
     **dict.fromkeys(("pages_total", "pages_changed", "form"), int),

@@ -44,7 +44,7 @@ from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
 from webordinary.mail.replies.rendering import Brand, as_text, translated
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
+from webordinary.model.jobs import NO_PHOTO, NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import (
     Attachment,
     AttachmentKind,
@@ -540,6 +540,13 @@ ANSWERS = {
     ), FILES, reader="scott"),
     "approval": answers.ask_approval(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), parsed()),
     "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
+    "a photo that cannot be read": answer_job(
+        parsed(), JobOutcome.SUCCEEDED, JobResult(NO_PHOTO, question=NO_PHOTO), FILES[:1]
+    ),
+    "a file that is not used": answer_job(parsed(), JobOutcome.SUCCEEDED, replace(DONE, unused=("index.html",))),
+    "files that are not used": answer_job(
+        parsed(), JobOutcome.SUCCEEDED, replace(DONE, unused=("index.html", "index.html"))
+    ),
     "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),
     "nothing to undo": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_nothing_to_undo().result),
     "a no": answer_job(parsed(), JobOutcome.SUCCEEDED, done_by(report.of_answer_to_failure("No thanks, leave it"))),
@@ -550,6 +557,18 @@ ANSWERS = {
     "still public": answer_job(parsed(), JobOutcome.FAILED, JobResult(f"{STILL_PUBLIC}\n\n{NOT_YOURS}")),
     "cancelled": answer_job(parsed(), JobOutcome.CANCELLED, JobResult(STOPPED)),
 }  # fmt: skip
+
+
+def test_a_photo_that_cannot_be_read_is_not_called_missing() -> None:
+    asked = JobResult(NO_PHOTO, question=NO_PHOTO)
+    kaputt = RefusedAttachment("kaputt.jpg", UNREADABLE)
+    said, missing = (
+        bodies(replied(answer_job(parsed(), JobOutcome.SUCCEEDED, asked, files)))[0] for files in ((kaputt,), ())
+    )
+    assert "no photo attached" in missing
+    assert "no photo attached" not in said
+    assert "with another photo" in " ".join(said.split())
+    assert "kaputt.jpg" in said
 
 
 def test_the_translations_of_every_kind_of_answer_are_checked() -> None:

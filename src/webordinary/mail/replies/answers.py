@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 
 from webordinary.mail.parsing.commands import own_words
 from webordinary.mail.parsing.wishes import plain
-from webordinary.model.jobs import NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
+from webordinary.model.jobs import NO_PHOTO, NOT_UNDERSTOOD, ChangeLine, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 from webordinary.model.projects import MOST_WISHES, SenderRole
 
@@ -75,7 +75,9 @@ def answer_job(
     shows_cost: bool = False, role: SenderRole = SenderRole.BOTH, reader: str = "",
 ) -> Answer:  # fmt: skip
     """The answer to a mail whose job has settled; it offers what the role allows of its reader, a user of the site."""
-    notes = (*_refused(refused), *_understood(mail))
+    notes = (*_unused(result.unused), *_refused(refused), *_understood(mail))
+    if result.question == NO_PHOTO and refused:
+        return Answer("I need a word from you", (Paragraph(_PHOTO_REFUSED), *notes))
     if result.question:
         words = dict.fromkeys((result.summary, result.question))  # often one and the same
         return Answer("I need a word from you", (*map(Paragraph, words), *notes))
@@ -456,6 +458,17 @@ _EXACT_ONLY = (
     "Where the built-in agent edits your site, it makes exact edits only and chooses no words of its own: the wish is "
     "for agents that do. Reply “forget: …” with its words to drop it."
 )
+
+
+_PHOTO_REFUSED = "I cannot use what was attached to your mail. Please send your wish again with another photo."
+
+
+def _unused(names: Sequence[str]) -> tuple[Block, ...]:
+    """What an agent that uses photos alone has left aside."""
+    if not names:
+        return ()
+    which = "it" if len(names) == 1 else "them"
+    return (Paragraph(f"I got {', '.join(names)}, and did not use {which}: of attached files I use photos only."),)
 
 
 def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:

@@ -20,6 +20,7 @@ from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, P
 from webordinary.adapters.agents.builtin.told import MONEY
 from webordinary.jobs.ports import AttachedFile
 from webordinary.mail.parsing.small_talk import word_set
+from webordinary.model.jobs import NO_PHOTO
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
@@ -30,7 +31,6 @@ _HEADS = ("title", "h1")
 _CARDS = frozenset(("li", "tr", "dd", "p", "figure"))
 _ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
 _HERE = "\x00"
-_NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
 
 Place = tuple[str, Element]
 """An element of a page."""
@@ -539,7 +539,7 @@ def add_photo(wish: Wish, context: EditContext) -> str:
     """Put the attached photos onto a page: below a heading, or after its first section."""
     count = len(context.photos)
     if not count:
-        raise Unclear(_NONE_ATTACHED)
+        raise Unclear(NO_PHOTO)
     wanted = wish.get("photos") or "one"
     if (count > 1) != (wanted != "one") or wanted not in ("one", "many", str(count)):
         raise Unclear(f"Your mail has {count} photos attached. Which of them should be added, and to which page?")
@@ -615,9 +615,7 @@ def replace_photo(wish: Wish, context: EditContext) -> str:
     """Show the attached photo where another one was."""
     name, image = _the_picture(wish, context)
     if len(context.photos) != 1:
-        raise Unclear(
-            "Several photos are attached. Which one should be shown there?" if context.photos else _NONE_ATTACHED
-        )
+        raise Unclear("Several photos are attached. Which one should be shown there?" if context.photos else NO_PHOTO)
     wanted, page = wish.get("subject"), context.draft.page(name)
     picture = _picture(context, context.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wish.get("alt") or wanted))
     context.draft.replace(name, page.markup.other_picture(page, image, picture))
