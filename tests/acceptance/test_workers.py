@@ -25,16 +25,19 @@ NO_END_OF_LEASE = {"lease_seconds": 3600.0}
 GAVE_UP = "We could not do this"
 WAITING_GIT = """\
 #!{python} -IS
-# Waits at its first push to main, and pushes only when told to: a push from the past.
-import os, pathlib, sys, time
+# Waits before it first moves the main of an origin, and moves it only when told to: a push from the past.
+import os, pathlib, subprocess, sys, time
 folder = pathlib.Path({folder!r})
-to_main = "push" in sys.argv and any(arg.endswith(":refs/heads/main") for arg in sys.argv)
-if to_main and not (folder / "waits").exists():
-    (folder / "waits").touch()
-    while not (folder / "go").exists():
-        time.sleep(0.02)
-    code = os.spawnv(os.P_WAIT, {git!r}, sys.argv)
-    (folder / "pushed").write_text(str(code))
+if "update-ref" in sys.argv:
+    moves = sys.stdin.buffer.read()
+    is_first = b" refs/heads/main " in moves and not (folder / "waits").exists()
+    if is_first:
+        (folder / "waits").touch()
+        while not (folder / "go").exists():
+            time.sleep(0.02)
+    code = subprocess.run([{git!r}, *sys.argv[1:]], input=moves).returncode
+    if is_first:
+        (folder / "pushed").write_text(str(code))
     sys.exit(code)
 os.execv({git!r}, sys.argv)
 """

@@ -24,6 +24,7 @@ COMMANDS = (
     ("mails", "retry", IT), ("mails", "close", IT), ("mails", "cancel", IT), ("mails", "interrupt", IT),
     ("pool", "release", IT), ("pool", "drain", IT), ("release", "rebuild", IT), ("project", "hook", IT),
     ("mails", "admit", "amelia#scott", IT), ("mails", "admit", IT, "x" * 12),
+    ("mails", "let-in", "amelia#scott", IT), ("mails", "let-in", IT, "x" * 12),
     ("mails", "answer", IT, "text"), ("user", "remove", IT), ("user", "sessions", IT), ("user", "token", IT),
     *(("project", "domain", action, IT, "www.example.com") for action in ("add", "remove", "check")),
 )  # fmt: skip
