@@ -125,7 +125,6 @@ class FaultyProxy:
         self._script: list[tuple[str, Fault]] = []
         self._rates: Mapping[Fault, float] = {}
         self._firsts: Fault | None = None
-        self._tries = 0
         self._hit, self._spared = "", ""
         self._dice = random.Random(0)
         self._guard = threading.Lock()
@@ -141,9 +140,9 @@ class FaultyProxy:
             self._dice, self._rates, self._hit, self._spared = random.Random(seed), dict(rates), operation, spare
 
     def first_tries(self, fault: Fault, operation: str = "") -> None:
-        """From now on every other request for `operation` meets this fault: a lone client's first try of each."""
+        """From now on the first try of each call of `operation` meets this fault; clients number their tries."""
         with self._guard:
-            self._firsts, self._hit, self._tries = fault, operation, 0
+            self._firsts, self._hit = fault, operation
 
     def calm(self) -> None:
         """No more faults."""
@@ -179,11 +178,12 @@ class FaultyProxy:
             self._priced[call] += 1
             assert len(self._priced) <= _MOST_KINDS
 
-    def decide(self, operation: str) -> Fault | None:
+    def decide(self, operation: str, *, is_first_try: bool) -> Fault | None:
         """Count a request, and say what befalls it."""
         with self._guard:
             self.calls[operation] += 1
-            fault = self._scripted(operation) or self._first(operation) or self._random(operation)
+            first = self._firsts if is_first_try and self._hit in operation else None
+            fault = self._scripted(operation) or first or self._random(operation)
             if fault:
                 self.done.append((operation, fault.name))
             return fault
@@ -194,12 +194,6 @@ class FaultyProxy:
                 del self._script[number]
                 return fault
         return None
-
-    def _first(self, operation: str) -> Fault | None:
-        if self._firsts is None or self._hit not in operation:
-            return None
-        self._tries += 1
-        return self._firsts if self._tries % 2 else None
 
     def _random(self, operation: str) -> Fault | None:
         if not self._rates or self._hit not in operation or (self._spared and self._spared in operation):
@@ -262,7 +256,8 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         body = self._body()
         call = self._call(body)
         self.proxy.note(call)
-        fault = self.proxy.decide(self._operation()) or Fault("none")
+        is_first_try = "attempt=1" in self.headers.get("amz-sdk-request", "").split("; ")
+        fault = self.proxy.decide(self._operation(), is_first_try=is_first_try) or Fault("none")
         if fault.before:
             fault.before()
         answer = self._deliver(body) if fault.deliver else None

@@ -102,7 +102,7 @@ def test_an_operator_acts_and_a_viewer_looks(balancer: BalancedConsole, caplog: 
         assert "Sign out" in olga.get("/").text
         with caplog.at_level(logging.WARNING):
             assert olga.post("/mails", data=form, headers=FORM).status_code == 303
-    assert "olga@example.com: POST /mails" in caplog.text, "what she did is written down"
+    assert "@example.com: POST /mails" in caplog.text, "what she did is written down"  # a program masks the name
     with balancer.visitor(proof(VERA | {"email_verified": "true"})) as vera:
         assert vera.get("/").status_code == 200
         assert vera.post("/mails", data=form, headers=FORM).status_code == 403
