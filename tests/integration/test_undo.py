@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.replies.languages import own_catalogues
 from webordinary.model.jobs import Job, JobOutcome, JobResult
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Sender
 from webordinary.operations.releases import roll_back
 
 pytestmark = pytest.mark.needs("git")
@@ -211,3 +214,28 @@ def test_after_a_rollback_of_the_public_site_its_people_know_what_is_not_public(
     assert "“Three”" in status_of(site).partition("not published by you yet:")[2]
     again = site.mail("publish all")
     assert [line.words for line in result_of(again).published] == [line.words for line in done.gone]
+
+
+def test_a_rollback_of_the_public_site_names_also_what_the_edit_site_had_lost_before(site: SiteHarness) -> None:
+    _, two = two_changes(site)
+    first = site.mail("publish", answers=site.answer_to(two))
+    three = site.mail("change the title of the about page to Three", answers=site.answer_to(first))
+    site.mail("publish", answers=site.answer_to(three))
+    roll_back(site.services, "amelia", Stage.EDIT, "")
+    done = roll_back(site.services, "amelia", Stage.PUBLIC, "")
+    assert [line.words for line in done.gone] == ["Changed the title of the about page to “Three”."]
+
+
+def test_a_rollback_is_told_to_everybody_of_the_site_in_a_mail_of_its_own(site: SiteHarness) -> None:
+    now = site.services.clock.now()
+    site.services.directory.add_sender(Sender("bob@example.com", ProjectUser("amelia", "bob")), now)
+    two_changes(site)
+    roll_back(site.services, "amelia", Stage.EDIT, "")
+    told = [one.reply for one in site.services.outbox.due(now + timedelta(hours=1), 100)]
+    told = [one for one in told if one.kind.startswith("rolled-back-")]
+    assert {one.recipient for one in told} >= {"bob@example.com", "scott@example.com"}
+    for one in told:
+        sent = message_from_bytes(one.raw, policy=default)
+        assert sent["Subject"] == "An earlier state of your site is shown again"
+        assert not sent["In-Reply-To"]
+        assert "+amelia@" in sent["Reply-To"] or one.recipient == "scott@example.com"

@@ -183,6 +183,20 @@ def put_back(lines: LineHistory, main: str, release: str) -> tuple[Notes, Notes]
     return gone, [(sha, note) for sha, note in oldest if note.undoes in now.undone - shas]
 
 
+def no_longer_public(lines: LineHistory, main: str, live: str, release: str) -> Notes:
+    """The changes of main that a rollback of live to a release takes from the public site; oldest first.
+
+    Also those that main does not hold in effect: the edit site may have been put back before.
+    """
+    gone: list[str] = []
+    for _, note in lines.between(release, live):
+        if note.rolled_back_to:
+            break  # before it the public site was put back once already
+        gone += (commit for commit in reversed(note.publishes) if commit not in gone)
+    notes = dict(lines.between(lines.fork_point(main, release), main))
+    return [(commit, notes[commit]) for commit in reversed(gone) if commit in notes]
+
+
 def words_of(note: Note) -> str:
     """What a change does, each wish of its mail on a line of its own: so a translation knows them apart."""
     words = "\n".join(line for part in note.summary.splitlines() if (line := " ".join(part.split()))) or note.title

@@ -19,17 +19,19 @@ from datetime import UTC, datetime
 from webordinary.adapters.git.origins import GitSourceRollback
 from webordinary.compose.container import Container
 from webordinary.compose.steps import brand_of
-from webordinary.jobs.history import LiveState, words_of
+from webordinary.jobs.history import LiveState, Notes, words_of
 from webordinary.jobs.ports import ProjectLeases, Releases, SourceRollback
 from webordinary.jobs.report import lines_of, undone_words
 from webordinary.jobs.site_files import Release, Stage, manifest_of
+from webordinary.mail.addresses import with_token
 from webordinary.mail.replies.answers import rolled_back
 from webordinary.mail.replies.compose import compose
 from webordinary.model.claims import OperatorToken, ProjectLease
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
-from webordinary.model.jobs import ChangeLine
-from webordinary.model.projects import Project
+from webordinary.model.jobs import ChangeLine, Job
+from webordinary.model.mail import Command, ParsedMail
+from webordinary.model.projects import Project, Sender
 from webordinary.operations.onboarding import project_of
 
 
@@ -104,7 +106,12 @@ def _with_changes(services: Container, project: Project, done: RolledBack, befor
         back = [ChangeLine(undone_words(words_of(note)), note.customer, note.undoes) for _, note in undos]
         return replace(done, gone=tuple(gone), back=tuple(back), waiting=waiting)
     was, now = set(lines_of(before.waiting)), set(waiting)
-    gone = [one for one in waiting if one not in was]
+    hidden: Notes = ()
+    with suppress(WebOrdinaryError, OSError):  # as above: what waits now is told all the same
+        hidden = services.history.no_longer_public(project, before, done.release.name)
+    gone = [ChangeLine(words_of(note), note.customer, sha) for sha, note in hidden]
+    known = {one.commit for one in gone}
+    gone += [one for one in waiting if one not in was and one.commit not in known]
     back = [one for one in lines_of(before.waiting) if one not in now]
     return replace(done, gone=tuple(gone), back=tuple(back), waiting=waiting)
 
@@ -114,24 +121,37 @@ MOST_TOLD = 50
 
 
 def _tell_people(services: Container, project_id: str, done: RolledBack, now: datetime) -> None:
-    """Write to each person of the site, in the conversation of their newest mail, what is shown now."""
+    """Write to each person of the site what is shown now; an answer goes on in their newest conversation."""
     if not (done.gone or done.back):
         return
     people = [one for one in services.directory.senders() if one.key.project_id == project_id][:MOST_TOLD]
+    newest = {one.address: _newest_mail(services, one) for one in people}
+    reply_to = with_token(services.config.mailbox, project_id)
     for person in people:
-        newest = next(iter(services.jobs.settled_jobs(person.key, 1)), None)
-        mail = services.mail_deps.parsed_mails.load(newest.email_id) if newest else None
-        if newest is None or mail is None or mail.sender.lower() != person.address:
-            continue  # no conversation to tell it in
+        job, mail = newest[person.address]
+        thread_id = job.thread_id if job else ""
+        spoken = [one for one in (mail, *(other for _, other in newest.values())) if one][:1]
         is_edit = done.release.stage is Stage.EDIT
         answer = rolled_back(done.gone, done.back, done.waiting, person.key.user_id, person.role, is_edit=is_edit)
+        to = ParsedMail("", person.address, "", "", None, (), (), "", "", Command.EDIT, 0, automatic=False)
         reply = compose(
-            answer, email_id=newest.email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now,
-            kind=f"rolled-back-{int(now.timestamp())}", thread_id=newest.thread_id, brand=brand_of(services.config),
+            answer, email_id=job.email_id if job else f"rolled-back/{project_id}/{person.address}", mail=to,
+            mailbox=services.config.mailbox, sent_at=now, kind=f"rolled-back-{int(now.timestamp())}",
+            thread_id=thread_id, reply_to="" if job else reply_to, brand=brand_of(services.config), earlier=spoken,
+            subject=answer.headline,
         )  # fmt: skip
-        if not services.profile.replies_leave_at_once:  # else it gets another Message-ID, and is filed as it leaves
-            services.mail_deps.threads.add_message(newest.thread_id, reply.message_id, newest.email_id)
+        if job and not services.profile.replies_leave_at_once:  # else its Message-ID changes, and it is filed then
+            services.mail_deps.threads.add_message(thread_id, reply.message_id, job.email_id)
         services.outbox.put(reply, now)
+
+
+def _newest_mail(services: Container, person: Sender) -> tuple[Job | None, ParsedMail | None]:
+    """The newest mail of a person: the console shows the reply beside it, and it tells their language."""
+    for job in services.jobs.settled_jobs(person.key, 1):
+        mail = services.mail_deps.parsed_mails.load(job.email_id)
+        if mail and mail.sender.lower() == person.address:
+            return job, mail
+    return None, None
 
 
 WAIT_SECONDS = 30.0

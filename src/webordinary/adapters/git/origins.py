@@ -21,7 +21,7 @@ from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
 from webordinary.adapters.git.objects import check_commit, check_sources
 from webordinary.adapters.git.repository import GitLines, live_start
 from webordinary.adapters.git.workspaces import FenceMark, project_fence_ref, read_mark
-from webordinary.jobs.history import LiveState, Notes, compare, put_back
+from webordinary.jobs.history import LiveState, Notes, compare, no_longer_public, put_back
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import SourceTree
 from webordinary.model.claims import ProjectLease
@@ -221,6 +221,11 @@ class GitHistory:
     def put_back(self, project: Project, main: str, release: str) -> tuple[Notes, Notes]:
         """What the edit site loses when it shows this release again, and the undos that it loses."""
         return put_back(GitLines(self._mirrors.git(project.project_id), project.folder), main, release)
+
+    def no_longer_public(self, project: Project, before: LiveState, release: str) -> Notes:
+        """What the public site loses when it shows this release again."""
+        lines = GitLines(self._mirrors.git(project.project_id), project.folder)
+        return no_longer_public(lines, before.main, before.head, release)
 
     def subjects(self, project: Project, commits: Collection[str]) -> dict[str, str]:
         """The subjects of commits, as far as they are known here or quickly fetched. Never fails."""

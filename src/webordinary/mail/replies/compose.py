@@ -133,19 +133,21 @@ def compose(
     reply_to: str = "",
     brand: Brand = Brand(),  # noqa: B008  frozen
     earlier: Iterable[ParsedMail] = (),
+    subject: str = "",
 ) -> Reply:
     """Lay an answer out as a mail to the sender of `mail`, in its language; the mailbox is where it comes from.
 
     A mail too short to tell its language is answered in that of the `earlier` ones of its conversation.
 
     Its Reply-To names the thread: the answer to it finds back even where a transport gave it another Message-ID
-    and the customer's program dropped the references.
+    and the customer's program dropped the references. With a `subject` of its own it answers nothing.
     """
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
     spoken = language_of(mail, brand.catalogues, earlier)
-    say, subject = spoken.say if spoken else str, reply_subject(mail.subject)
+    say = spoken.say if spoken else str
+    subject = say(subject) if subject else reply_subject(mail.subject)
     if spoken:
         answer = translated(answer, say)
     # A mail program writes a new mail for a button: without this it would not say which change was shown.
