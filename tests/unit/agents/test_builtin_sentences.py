@@ -673,6 +673,15 @@ def test_places_of_one_page_are_told_apart_and_chosen_by_their_number(site: Site
     assert "beginnt mit „Tall mug" in german.say(lists.question)
 
 
+def test_a_page_is_found_by_its_longest_name_and_by_a_new_one_from_the_next_mail_on(tmp_path: Path) -> None:
+    site = SiteFolder(tmp_path, {**SITE, "pots-for-kids.html": SITE["about.html"].replace("About us", "Pots for kids")})
+    site.becomes("On the pots for kids page change “two cats” to “three cats”.", "pots-for-kids.html", "two", "three")
+    assert isinstance(site.write("Change the title of the about page to “Our Barn”."), Changed)
+    assert isinstance(site.write("On the page called Our Barn change “two cats” to “three cats”."), Changed)
+    assert "three cats" in site.files()["about.html"]
+    assert isinstance(site.write("On the About us page change “three cats” to “two cats”."), Asked | NotUnderstood)
+
+
 def test_a_german_page_is_found_by_its_compound_and_an_unknown_one_named(site: SiteFolder) -> None:
     assert isinstance(site.write("Auf der Potseite bitte „Mugs“ durch „Cups“ ersetzen."), Changed)
     asked = site.write("Auf der Preisseite bitte „Cups“ durch „Mugs“ ersetzen.")

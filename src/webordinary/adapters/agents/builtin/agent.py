@@ -23,12 +23,9 @@ _SHOWN, _MAX_SHOWN, _MAX_CHOICES = 200, 8_000, 100
 ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {example}" for example in EXAMPLES)
 _ABOUT_US = re.compile(r"(?:please )?(?:help(?: me)?|what can (?:i|we|you)\b.{0,100})", re.I | re.S)
 _REMOVES_IT = re.compile(
-    r"(?:(?:please|bitte|merci de|can you|could you) )?"
-    r"(?:(?:remove|delete|erase|drop|take) (?:it|that|this)(?: (?:out|off|away))?"
+    r"(?i)(?:please |bitte |merci de )?(?:(?:remove|delete|take) (?:it|that|this)(?: out| off| away)?"
     r"|(?:supprim|enlev|retir|effac)e[zr]?-l[ae]s?|(?:lösch|entfern)en? (?:sie )?(?:es|das|ihn|sie)"
-    r"|(?:elimín|bórr|quít)[ae]l[ao]s?|(?:elimin|rimuov|togl|cancell)[ai]l[ao]|verwijder (?:het|dat|hem|die))"
-    r"(?:,? (?:please|bitte|svp|merci|s'il vous plaît|por favor|per favore|alstublieft|aub))?",
-    re.I,
+    r"|(?:elimín|bórr|quít|elimin|rimuov|togl)[aei]l[ao]s?|verwijder (?:het|dat|hem|die))(?:,? [\w ]{3,15})?"
 )
 _AROUND_ANSWER = re.compile(
     r"(?i)\A(?:(?:please|i mean|it's|just|only|(?:the|that)(?: one| place)?(?= (?:on|in|at)\b)"
@@ -40,42 +37,27 @@ _BELOW = re.compile(
     rf"(?i)(?:below|under|after|beneath) (?:the )?(?:heading |text |paragraph )?(?P<under>{MARK}|.{{1,60}})"
 )
 _MONTH = (
-    r"(?:jan(?:uar[yi]?|vier|uari)?|ene(?:ro)?|gennaio|feb(?:ruar[yi]?|rero|braio)?|février|mar(?:ch|s|zo)|märz|maart"
-    r"|apr(?:il[e]?)?|avril|abril|ma[iy]o?|maggio|mei|jun[ei]?o?|juin|giugno|jul[iy]?o?|juillet|luglio"
-    r"|aug(?:ust(?:us)?)?|août|agosto|sep(?:t(?:emb(?:er|re))?)?|sett?embre|septiembre|o[ck]t(?:ob(?:er|re))?|octubre"
-    r"|ottobre|nov(?:emb(?:er|re))?|noviembre|d[eé][cz](?:emb(?:er|re))?|diciembre|dicembre)\b"
+    r"(?:jan|ene|gen|feb|fév|mar(?![ikt])|mär|maa|apr|avr|abr|ma[iy]o?\b|mag|mei|jun|jui|giu|jul|lug|aug|aoû|ago|sep|sett"
+    r"|o[ck]t|ott|nov|dez|d[eé]c(?!o)|dic)[a-zéû]*\b"
 )
 _WEEKDAY = (
-    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
-    r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|(?:lune|marte|mercole|giove|vener)dì|sabato|domenica|lunes|martes"
-    r"|mi[ée]rcoles|jueves|viernes|s[áa]bado|domingo|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b"
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|\w{3,7}d[iì]|dimanche"
+    r"|sabato|domenica|lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bado|domingo|(?:maan|dins|woens|\w{3,6}r|zon)dag)\b"
 )
 _DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th|er|[.º°])?(?: (?:of|de))? {_MONTH}|{_MONTH} \d"
 _DAY += r"|\d{1,2}(?:\.\d{1,2}\.|/\d{1,2}\b))"
 _DATE = re.compile(
-    rf"\b(?:on|am|le|el|al|il|op|the|den)(?: the)? {_DAY}|\b(?:tomorrow|demain|domani)\b"
-    r"|\b(?:from|until|till?|by|since|as of|starting|ab|bis|seit|zum|dès|à partir du?|jusqu'(?:à|au)|desde|hasta|dal?"
-    rf"|a partir del?|fino al?|vanaf|tot)(?: (?:the|next|dem|zum|le|el|il|end of|ende))* (?:{_DAY}|{_MONTH}|{_WEEKDAY})"
-    rf"|\b(?:next|nächsten|kommenden) {_WEEKDAY}"
-    rf"|\A(?:please |bitte )?(?:on|am) {_WEEKDAY}(?! (?:is|ist|we|haben|from|von))",
-    re.I,
+    rf"(?i)\b(?:on|am|le|el|al|il|op|the|den)(?: the)? {_DAY}|\b(?:tomorrow|demain|domani)\b"
+    r"|\b(?:from|until|till?|by|since|as of|starting|ab|bis|seit|zum|dès|à partir du?|jusqu['\u2019](?:à|au)|desde"
+    r"|hasta|dal?|a partir del?|fino al?|vanaf|tot)(?: (?:the|next|dem|le|el|il|end of|ende))* "
+    rf"(?:{_DAY}|{_MONTH}|{_WEEKDAY})"
+    rf"|\b(?:next|nächsten) {_WEEKDAY}|\A(?:bitte )?(?:on|am) {_WEEKDAY}(?! (?:is|ist|we|haben))"
 )
 _NO_DATE = re.compile(
-    rf"{_WEEKDAY} ?(?:to|until|till|bis|à|au|a|al|tot|t/m|and|und|et|-|\u2013) ?{_WEEKDAY}"
-    rf"|\b(?:every|each|jeden|chaque|cada|ogni|elke) {_WEEKDAY}",
-    re.I,
+    rf"(?i)“[^“”]*”|\b(?:every|each|jeden|chaque|cada|ogni|elke) {_WEEKDAY}"
+    rf"|{_WEEKDAY} ?(?:to|until|till|bis|à|au|a|al|tot|t/m|and|und|et|-|\u2013) ?{_WEEKDAY}"
 )
-"""Opening hours, and days that come again."""
-
-
-def _names_a_date(said: str) -> bool:
-    """Whether a sentence names a day that its wish waits for."""
-    said = said.replace("\u2019", "'")
-    while (rest := re.sub(r"“[^“”]*”", " ", said)) != said:
-        said = rest
-    return _DATE.search(_NO_DATE.sub(" ", said)) is not None
-
-
+"""Texts, opening hours, and days that come again."""
 _NO_DATES = (
     "I do simple changes at once and keep no dates: write on the day itself, without the date. Or ask the person who "
     "looks after your site for an agent that keeps dates."
@@ -218,13 +200,18 @@ class BuiltinAgent:
             # only greetings and thanks stand below the wish
             return self._run(replace(task, instruction=task.subject, subject=""), token)
         if isinstance(wishes, Misunderstood):
-            if told := _told_about(wishes.said):
-                return told
+            removes = _REMOVES_IT.fullmatch(wishes.said)
+            if removes or _ABOUT_US.fullmatch(wishes.said):
+                return (
+                    Asked("What shall I remove? Please copy its words from the page.")
+                    if removes
+                    else Answered(ABILITIES)
+                )
             if unknown := grammar.unknown_page(wishes.said):
                 pages = context.labels(context.draft.pages())
                 question = f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
                 return OpenQuestion(task.instruction, None, question=question, unknown=unknown).asked()
-            about = _NO_DATES if _names_a_date(wishes.said) else ABILITIES
+            about = _NO_DATES if _DATE.search(_NO_DATE.sub(" ", wishes.said)) else ABILITIES
             said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{about}"
             rest = _without(wishes, task.instruction, grammar)
             return rest or (asked and asked.again(wishes.said)) or NotUnderstood(said)
@@ -241,13 +228,6 @@ class BuiltinAgent:
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."
             )
         return _follow_all(OpenQuestion(task.instruction, None), wishes, context, token)
-
-
-def _told_about(said: str) -> AgentResult | None:
-    """The reply to a part of a mail that needs no reading."""
-    if _REMOVES_IT.fullmatch(said.replace("\u2019", "'")):
-        return Asked("What shall I remove? Please copy its words from the page.")
-    return Answered(ABILITIES) if _ABOUT_US.fullmatch(said) else None
 
 
 def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | None:

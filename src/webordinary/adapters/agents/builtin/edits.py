@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -24,13 +25,14 @@ from webordinary.model.jobs import NO_PHOTO
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
-_LONGEST_NAME, _STEM, _MENU_WORDS = 100, 4, 4
+_LONGEST_NAME, _STEM, _MENU_WORDS, _MOST_HEADS = 100, 4, 4, 10_000
 _SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
 _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
 _HEADS = ("title", "h1")
 _CARDS = frozenset(("li", "tr", "dd", "p", "figure"))
 _ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
-_HERE = "\x00"
+_HEADS_BY_DIGEST: dict[bytes, tuple[str, ...]] = {}
+"""Title and main heading of pages by the digest of their text: most pages are as they were at the mail before."""
 
 Place = tuple[str, Element]
 """An element of a page."""
@@ -71,9 +73,14 @@ class EditContext:
 
     def _names(self, page: str) -> Iterable[str]:
         slug = PurePosixPath(self.draft.layout.slug(page)).name
-        parsed = self.draft.page(page)
-        heads = [parsed.words(head) for head in (parsed.title, *parsed.all("h1")[:1]) if head is not None]
-        heads = [head for head in heads if len(head) <= _LONGEST_NAME]
+        text = self.draft.text(page).encode("utf-8", "surrogateescape")
+        if (key := sha256(PurePosixPath(page).suffix.encode() + text).digest()) not in _HEADS_BY_DIGEST:
+            if len(_HEADS_BY_DIGEST) >= _MOST_HEADS:
+                _HEADS_BY_DIGEST.clear()
+            parsed = self.draft.page(page)
+            said = [parsed.words(head) for head in (parsed.title, *parsed.all("h1")[:1]) if head is not None]
+            _HEADS_BY_DIGEST[key] = tuple(one for one in said if len(one) <= _LONGEST_NAME)
+        heads = _HEADS_BY_DIGEST[key]
         return [
             name for name in (slug, slug.replace("-", " "), *heads, *(_SEPARATOR.split(h)[0] for h in heads)) if name
         ]
@@ -182,7 +189,7 @@ def _around(page: Page, place: Element | Span) -> str:
         return f"begins with “{_short(place.attributes.get('alt', '') or page.words(place))}”"
     before = re.sub(r"\A[^<>]*>", " ", page.source[max(0, place.start - 200) : place.start])
     after = re.sub(r"<[^<>]*\Z", " ", page.source[place.start : place.end + 200])
-    text, _, rest = page.markup.read(f"{before}{_HERE}{after}").partition(_HERE)
+    text, _, rest = page.markup.read(f"{before}\0{after}").partition("\0")
     return f"“…{text[-40:]}{rest[:80]}…”"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from webordinary.adapters.agents.builtin.colours import colour_of
-from webordinary.adapters.agents.builtin.told import MONEY, is_news, is_value, only_tells, read_fact, without_news
+from webordinary.adapters.agents.builtin.told import MONEY, is_news, only_tells, read_fact, without_news
 from webordinary.adapters.agents.builtin.words import LANGUAGES, NUMERALS, STOP, Vocabulary, tint_at
 from webordinary.mail.parsing.commands import publishes_or_undoes
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, word_set
@@ -155,7 +155,17 @@ _HOME = (
     r"|page d'accueil|página (?:de inicio|principal)|pagina (?:iniziale|principale)|start-?pagina"
     r"|index\.(?:html?|md|astro)"
 )
-_OF_PAGE = r"(?:(?:of|called|des?|du|de l'|de la|del|de los|dei|della|dell'|von|der|van) )?(?:(?:the|l'|la) ?)?"
+_KIND, _END_OF_PAGE = r"(?:page|seite|página|pagina)", r"(?:'s|s)?(?: only)?(?!-?\w)"
+_KNOWN_PAGE = re.compile(rf"(?:(?P<home>{_HOME})|(?P<same>same page)){_END_OF_PAGE}", re.I)
+_PAGE_AFTER = re.compile(rf"(?:'s)?[ -]?{_KIND}{_END_OF_PAGE}", re.I)
+_PAGE_END = re.compile(_END_OF_PAGE, re.I)
+_OF_IT, _THE = r"(?:of|called|des?|du|de l'|de la|del|de los|dei|della|dell'|von|der|van) ", r"(?:the|l'|la) ?"
+_PAGE_CALLED = [re.compile(f"{_KIND} {lead}", re.I) for lead in (_OF_IT + _THE, _OF_IT, _THE, "")]
+_ALIKE_PAGE = re.compile(
+    rf"(?:{_KIND} (?:{_OF_IT})?(?:{_THE})?(?P<alike>[\w-]{{3,30}})|(?P<compound>[\w-]{{3,30}}?)-?(?:seite|pagina))"
+    rf"{_END_OF_PAGE}",
+    re.I,
+)
 _NAMES_A_PAGE = re.compile(
     r"\b(?:on|to|of|in|from) (?:the|our|my) ((?:(?! (?:on|to|of|in|from) )[\w' -]){1,30}?) page\b"
     r"|\b(?:auf|in|von) der (?!start|home|haupt|web)([\w-]{3,30}?)-?seite\b",
@@ -192,16 +202,9 @@ class Grammar:
 
     def __init__(self, pages: Mapping[str, str], words: Container[str] = ()) -> None:
         self._pages = pages
-        names = "|".join(re.escape(name) for name in sorted(pages, key=len, reverse=True) if name) or "(?!)"
-        files = "|".join(re.escape(name) for name in pages if "." in name) or "(?!)"
-        kind = r"(?:page|seite|página|pagina)"
-        self._page = re.compile(
-            rf"(?:(?P<home>{_HOME})|(?P<same>same page)|(?P<name>{names})(?:'s)?[ -]?{kind}"
-            rf"|{kind} {_OF_PAGE}(?P<called>{names})|(?P<file>{files})|{kind} {_OF_PAGE}(?P<alike>[\w-]{{3,30}})"
-            rf"|(?P<compound>[\w-]{{3,30}}?)-?(?:seite|pagina))(?:'s|s)?(?: only)?(?!-?\w)",
-            re.I,
-        )
-        self._bare = re.compile(rf"(?:{names})(?!-?\w)", re.I)
+        self._lengths: dict[str, list[int]] = {}
+        for length, first in sorted({(len(name), name[0]) for name in pages if name}, reverse=True):
+            self._lengths.setdefault(first, []).append(length)
 
     def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
@@ -302,16 +305,11 @@ class Grammar:
         if command is not None:
             return [Wish(str(command), text, {})]
         told = re.match(" ?(.+?) [:,] (.+)", text)
-        found = self._readings(told[2], asks, quotes) if told and only_tells(told[1]) else None
-        if (
-            told
-            and found
-            and len(found) == 1
-            and found[0].kind == "text"
-            and found[0].get("new") == only_tells(told[1])
-        ):
+        value = only_tells(told[1]) if told else ""
+        found = self._readings(told[2], asks, quotes) if told and value else None
+        if found and [(one.kind, one.get("new")) for one in found] == [("text", value)]:
             return found
-        bare = re.sub(MARK, lambda mark: value if is_value(value := quotes.text(mark[0])) else mark[0], text)
+        bare = re.sub(MARK, lambda mark: value if _VALUE.fullmatch(value := quotes.text(mark[0])) else mark[0], text)
         fact = None if asks or re.search(MARK, bare) else self._fact(bare)
         text = _with_exact_texts(text, quotes)
         readings = [self._tokens(text, language, quotes) for language in LANGUAGES]
@@ -365,8 +363,9 @@ class Grammar:
             return page
         if value := _VALUE.match(text, at):
             return Token("LITERAL", quotes.mark(value[0]), at, value.end())
-        if last in _PLACES and (bare := self._bare.match(text, at)) and not _OF_A_LIST.match(text, bare.end()):
-            return Token("PAGE", self._pages[bare[0].lower()], at, bare.end())
+        bare = next((end for end in self._names_at(text, at) if not re.match(r"-?\w", text[end:])), at)
+        if last in _PLACES and bare > at and not _OF_A_LIST.match(text, bare):
+            return Token("PAGE", self._pages[text[at:bare].lower()], at, bare)
         tinted, colour = tint_at(text, at)
         if colour and tinted >= end:
             return Token("TINT", colour, at, tinted)
@@ -401,14 +400,24 @@ class Grammar:
         return None
 
     def _page_at(self, text: str, at: int) -> Token | None:
-        found = self._page.match(text, at)
-        if found is None:
-            return None
-        name = (found["name"] or found["called"] or found["file"] or "").lower()
-        if found["compound"] or found["alike"]:
-            name = self._compound(found["compound"] or found["alike"])
-        page = SAME if found["same"] else self._pages.get("", "") if found["home"] else self._pages.get(name, "")
-        return Token("PAGE", page, at, found.end()) if page else None
+        if (found := _KNOWN_PAGE.match(text, at)) is not None:
+            page = SAME if found["same"] else self._pages.get("", "")
+            return Token("PAGE", page, at, found.end()) if page else None
+        called = [one.end() for lead in _PAGE_CALLED if (one := lead.match(text, at))]
+        places = [(at, end, _PAGE_AFTER) for end in self._names_at(text, at)]
+        places += [(start, end, _PAGE_END) for start in called for end in self._names_at(text, start)]
+        places += [(at, end, _PAGE_END) for end in self._names_at(text, at) if "." in text[at:end]]
+        for start, end, rest in places:
+            if (after := rest.match(text, end)) is not None:
+                return Token("PAGE", self._pages[text[start:end].lower()], at, after.end())
+        found = _ALIKE_PAGE.match(text, at)
+        page = self._pages.get(self._compound(found["alike"] or found["compound"]), "") if found else ""
+        return Token("PAGE", page, at, found.end()) if found and page else None
+
+    def _names_at(self, text: str, at: int) -> list[int]:
+        """Where the names of pages end that begin here, the longest first."""
+        lengths = self._lengths.get(text[at : at + 1].lower(), ())
+        return [at + length for length in lengths if text[at : at + length].lower() in self._pages]
 
     def _compound(self, said: str) -> str:
         """`Preisseite` as `preise`, where that is the only page whose name differs by an ending."""
@@ -625,11 +634,8 @@ class _Reader:
         return True
 
 
-_COUNTS = {
-    **dict.fromkeys(("two", "zwei", "beiden", "deux", "dos", "due", "twee"), "2"),
-    **dict.fromkeys(("three", "drei", "trois", "tres", "tre", "drie"), "3"),
-    **dict.fromkeys(("four", "vier", "quatre", "cuatro", "quattro"), "4"),
-}
+_COUNTS = dict.fromkeys(word_set("two zwei beiden deux dos due twee"), "2")
+_COUNTS |= dict.fromkeys(word_set("three drei trois tres tre drie"), "3")
 _TEXT = word_set("LITERAL PLAIN DOUBT")
 _MARKERS = {
     "NEW": "new", "AS": "new", "OLD": "old", "WAS": "was", "INSTEAD": "old", "SAYS": "old", "UNDER": "under",
@@ -872,7 +878,7 @@ def _photos(parts: Roles) -> Wish | None:
     if "INSTEAD" in roles or roles & {"CHANGE", "REMOVE", "TAKE"}:
         return None if slots else _changes_photo(parts, {"subject": subject} if subject else {})
     many = "many" if any(one & {"PHOTOS", "ATTACHEDS"} for one in photos) else "one"
-    many = next((count for one in photos for count in one & {"2", "3", "4"}), many)
+    many = next((count for one in photos for count in one & {"2", "3"}), many)
     return _adds_photo(parts, {"photos": many} | ({"alt": subject} if subject else {}) | slots)
 
 

@@ -37,7 +37,9 @@ _WAS = re.compile(
 )
 """What stands before the old value."""
 _UNTIL = re.compile(r"\b(?:until|till|til|bis|jusqu'à|hasta las?|hasta|fino alle|tot)(?=\s+\x00)", re.I)
-_NOW = word_set("now nowadays jetzt nun sofort neuerdings désormais maintenant dorénavant ahora adesso ora nu voortaan")
+_NOW = word_set(
+    "now nowadays jetzt nun sofort neuerdings désormais maintenant dorénavant ahora adesso ora nu voortaan passe"
+)
 _SMALL = word_set(
     "is are it it's that's be costs cost should must say says read reads the our my a an at on in of for per we "
     "stay open close start finish shut and has have changed to please so goes up down from number phone telephone "
@@ -48,7 +50,6 @@ _SMALL = word_set(
     "día precio teléfono número abrimos cerramos il lo gli i nostro nostra è sono costa costano al notte giorno "
     "prezzo numero telefono di het onze ons mijn kost dag uur prijs telefoonnummer zijn van now "
 )
-_BECOMES = _NOW | word_set("passe passent")
 _NO_PLACE = STOP | word_set("from ab since seit dès desde da vanaf if you your sie vous")
 
 
@@ -74,17 +75,12 @@ def read_fact(said: str) -> dict[str, str] | None:
             return None
         if not beside and (kind not in ("phone", "address") or not olds):
             return None
-        if not olds and (kind != "money" or not set(words) & _BECOMES):
+        if not olds and (kind != "money" or not set(words) & _NOW):
             return None
         told = {"new": news[0][0].strip(), "near": " ".join(beside)}
         told |= {"everywhere": "yes"} if kind in ("phone", "address") and not beside else {}
         return told | ({"old": olds[0][0].strip()} if olds else {})
     return None
-
-
-def is_value(text: str) -> bool:
-    """Whether a text is a price, an address, a number or a time, and nothing else."""
-    return any(pattern.fullmatch(text) for pattern in _KINDS.values())
 
 
 def only_tells(said: str) -> str:
