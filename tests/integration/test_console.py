@@ -672,7 +672,7 @@ def test_a_domain_is_added_checked_and_removed_by_click_as_by_command(container:
     assert "does not lead here yet" in added.text
     assert settings_of(container).domains == ("www.pottery.invalid",)
     data = ["--data", str(container.config.data)]
-    assert main(["project", "domain", "add", "amelia", "localhost.pottery.invalid", *data]) == 1
+    assert main(["project", "domain", "add", "amelia", "localhost.pottery.invalid", *data]) == 0
     text = page.get("/sites/amelia").text
     assert f'href="{domains}/localhost.pottery.invalid"' in text
     checked = page.get(f"{domains}/www.pottery.invalid")

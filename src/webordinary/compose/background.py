@@ -26,7 +26,6 @@ from webordinary.compose.steps import answering_of, steps_of
 from webordinary.model.errors import Backoff, MachineFaultRetries, WebOrdinaryError
 from webordinary.model.mail import TransportKind
 from webordinary.model.names import ProjectUser
-from webordinary.operations.site_settings import WaitingDomains
 from webordinary.pool.metrics import MetricsRecorder, Sampling
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
@@ -98,7 +97,6 @@ def background_services(container: EmbeddedContainer, closing: ExitStack, page: 
         each(config.lease_seconds / 3, frozen),
         each(SWEEP_SECONDS, MissingWorkflows(container.workflows, container.raw_mails)),
         each(SWEEP_SECONDS, CallbackDelivery(container.pool)),
-        each(SWEEP_SECONDS, WaitingDomains(container)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(INDEX_SECONDS, container.mail_index),
         each(SAMPLING_SECONDS, Sampling(container.metrics, container.pool_history)),

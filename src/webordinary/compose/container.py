@@ -250,7 +250,7 @@ class Container(Protocol):
 
 
 def site_url(config: Config, project_id: str, stage: Stage, own_domains: Sequence[str] = ()) -> str:
-    """Address of a site in a browser; the public one under the first of `own_domains`."""
+    """Address of a site in a browser; the public site is shown under the customer's own domain if there is one."""
     is_public = profile_of(config).is_public
     host = f"{site_host(project_id, stage)}.{config.domain}"
     if is_public:

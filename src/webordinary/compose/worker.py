@@ -183,7 +183,7 @@ def instructions_of(services: Container) -> Instructions:
 def _site_url(services: Container, project_id: str, stage: Stage) -> str:
     """The customer's own domains are looked up for links to the public site only."""
     project = services.directory.project(project_id) if stage is Stage.PUBLIC else None
-    return site_url(services.config, project_id, stage, project.link_domains if project else ())
+    return site_url(services.config, project_id, stage, project.domains if project else ())
 
 
 def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:

@@ -48,9 +48,7 @@ class Project:
     output: bool = False
     """Programs of the customer read what became of each mail: with `webordinary outputs`, on AWS from a queue."""
     domains: tuple[str, ...] = ()
-    """Domains of the customer's own under which visitors see the public site."""
-    waiting_domains: tuple[str, ...] = ()
-    """Those of them that no check has found to lead here: they are used in no link."""
+    """Domains of the customer's own that show the public site; the first one is used in links."""
     edit_password: str = ""
     """Hash of the password that visitors of the edit site need; empty: none."""
     allowed_hosts: tuple[str, ...] = ()
@@ -78,7 +76,7 @@ class Project:
     """The zone of dates in mails, such as `Europe/Berlin`; empty: UTC."""
 
     def __post_init__(self) -> None:
-        for name in ("domains", "waiting_domains", "allowed_hosts", "wishes"):
+        for name in ("domains", "allowed_hosts", "wishes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
         object.__setattr__(self, "waiting_then", tuple(ChangeLine(*one) for one in self.waiting_then))
 
@@ -86,11 +84,6 @@ class Project:
     def zone(self) -> tzinfo:
         """Its time zone; UTC where this machine does not know the zone."""
         return time_zone(self.time_zone) or UTC
-
-    @property
-    def link_domains(self) -> tuple[str, ...]:
-        """Own domains that links may use; they use the first."""
-        return tuple(domain for domain in self.domains if domain not in self.waiting_domains)
 
     def names_of(self, files: Sequence[str]) -> tuple[str, ...]:
         """Files of the repository as the site's people know them: below the site's folder."""
@@ -171,5 +164,3 @@ class DomainFinding:
     """What belongs into its DNS, if that is not right."""
     compared: bool = True
     """False where it is not known whether it leads here."""
-    possible: bool = True
-    """False where no DNS record makes it lead here: the server itself has no name yet."""

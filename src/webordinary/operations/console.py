@@ -297,7 +297,7 @@ class Console:
             project_id in self._building,
             self.counts(project_id),
             tuple(people),
-            {stage: site_url(services.config, project_id, stage, project.link_domains) for stage in Stage},
+            {stage: site_url(services.config, project_id, stage, project.domains) for stage in Stage},
             {stage: services.current_site(project_id, stage) is not None for stage in Stage},
             {stage: releases.releases_of(services, project_id, stage) for stage in Stage},
             _by_day(services.ledger.listing(project_id, since)),

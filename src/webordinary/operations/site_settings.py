@@ -7,7 +7,6 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -163,7 +162,6 @@ def hook_doubts(config: Config, project: Project) -> list[str]:
 
 
 MOST_DOMAINS = 20
-BY_CHECK = "a check of its domain"
 _PUBLIC_NAME = re.compile(r"\.(?:[a-z]{2,63}|xn--[a-z0-9-]+)\Z")
 """The end of a domain below a top-level domain; neither one word nor an IP address."""
 Resolve = Callable[[str], frozenset[str]]
@@ -176,57 +174,21 @@ def add_domain(services: Container, project_id: str, domain: str, by: str = "ope
     if edge := services.own_domains:
         found = show_domain(services.directory, edge, project, domain, ours)
     else:
-        _with_domain(services.directory, project, domain, ours)  # refused before anything is looked up
+        change_project(services.directory, project_id, lambda one: _with_domain(services.directory, one, domain, ours))
         found = check_domain(domain, _site_name(services, project_id), services.addresses_of)
-        change_project(
-            services.directory,
-            project_id,
-            lambda one: _as_found(_with_domain(services.directory, one, domain, ours), found),
-        )
     _tell(services, project_id, by)
     return found
 
 
 def look_at_domain(services: Container, project_id: str, domain: str) -> DomainFinding:
-    """Whether a domain leads to a site, and so whether links use it. Raises Permanent for one that was not added."""
+    """Whether a domain leads to a site; changes nothing. Raises Permanent for a domain that was not added."""
     project = project_of(services, project_id)
     if edge := services.own_domains:
         return edge.look(project_id, domain)
     if domain not in project.domains:
         add = f"`webordinary project domain add {project_id} {domain}`"
         raise Permanent(f"{domain} is no domain of {project_id}: add it with {add}")
-    found = check_domain(domain, _site_name(services, project_id), services.addresses_of)
-    if change_project(services.directory, project_id, lambda one: _as_found(one, found)) != project:
-        _tell(services, project_id, BY_CHECK)
-    return found
-
-
-def _as_found(project: Project, found: DomainFinding) -> Project:
-    """The project as its links may use a domain after a check."""
-    domain, waiting = found.domain, project.waiting_domains
-    waits = domain in project.domains and not found.points_here
-    if waits == (domain in waiting):
-        return project
-    others = tuple(one for one in waiting if one != domain)
-    return replace(project, waiting_domains=(*others, domain) if waits else others)
-
-
-class WaitingDomains:
-    """Checks the own domains that wait, one with each run: a slow resolver holds up little, and none is left out."""
-
-    name = "waiting-domains"
-
-    def __init__(self, services: Container) -> None:
-        self._services, self._last = services, ("", "")
-
-    def run_once(self, now: datetime) -> int:
-        """Check the next one; returns whether one waited."""
-        projects = self._services.directory.projects()
-        waiting = sorted((one.project_id, domain) for one in projects for domain in one.waiting_domains)
-        if waiting:
-            self._last = next((one for one in waiting if one > self._last), waiting[0])
-            look_at_domain(self._services, *self._last)
-        return len(waiting[:1])
+    return check_domain(domain, _site_name(services, project_id), services.addresses_of)
 
 
 def remove_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> str:
@@ -236,11 +198,7 @@ def remove_domain(services: Container, project_id: str, domain: str, by: str = "
     change_project(
         services.directory,
         project_id,
-        lambda one: replace(
-            one,
-            domains=tuple(known for known in one.domains if known != domain),
-            waiting_domains=tuple(known for known in one.waiting_domains if known != domain),
-        ),
+        lambda one: replace(one, domains=tuple(known for known in one.domains if known != domain)),
     )
     _tell(services, project_id, by)
     return left
@@ -293,19 +251,18 @@ def dns_records(domain: str, site_name: str) -> list[str]:
 def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
     """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
     records = tuple(dns_records(domain, site_name))
-    kept = "It is kept and waits: links use it once a check has found that it leads here"
     if site_name.endswith(".localhost"):
         words = (
             f"{domain} cannot lead here while this server is called localhost: first set `domain` to the server's own "
-            f"name (docs/server.md); its DNS then names that instead of {site_name}. {kept}"
+            f"name (docs/server.md); its DNS then names that instead of {site_name}"
         )
-        return DomainFinding(domain, False, words, records, possible=False)
+        return DomainFinding(domain, False, words, records)
     found, expected = resolve(domain), resolve(site_name)
     if found and found <= expected:
         return DomainFinding(domain, True, f"{domain} leads here", records)
     if not expected:
-        words = f"{domain} cannot be compared: the server's own name has no address in DNS yet. {kept}"
+        words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
         return DomainFinding(domain, False, words, records, compared=False)
     leads = ", ".join(sorted(found)) or "no address"
-    words = f"{domain} leads to {leads}, not to {', '.join(sorted(expected))}: correct its DNS record. {kept}"
+    words = f"{domain} leads to {leads}, not to {', '.join(sorted(expected))}: correct its DNS record"
     return DomainFinding(domain, False, words, records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -321,25 +321,20 @@ def test_on_the_net_page_and_sites_answer_on_their_own_ports_only(console: Conso
 
 PREVIEW = Stage.of_thread("a" * 16)
 OWN = Project("amelia", "amelia.git", domains=("www.amelia-pottery.com",))
-WAITING = replace(OWN, waiting_domains=OWN.domains)
 
 
-@pytest.mark.parametrize("site", [OWN, WAITING], ids=["that leads here", "that waits for its DNS"])
-def test_a_site_is_shown_under_its_own_domain(console: ConsoleWithUsers, tmp_path: Path, site: Project) -> None:
+def test_a_site_is_shown_under_its_own_domain(console: ConsoleWithUsers, tmp_path: Path) -> None:
     release = tmp_path / "release"
     release.mkdir()
     (release / "index.html").write_text("<h1>Pottery</h1>")
     console.world.releases["amelia", Stage.PUBLIC] = release
-    with console.visitor(base_url="http://x:8081", project_settings=lambda: [site]) as page:
+    with console.visitor(base_url="http://x:8081", project_settings=lambda: [OWN]) as page:
         assert "Pottery" in page.get("/", headers={"Host": "www.amelia-pottery.com"}).text
         assert page.get("/", headers={"Host": "amelia-pottery.com"}).status_code == 421
 
 
-@pytest.mark.parametrize("site", [OWN, WAITING], ids=["that leads here", "that waits for its DNS"])
-def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(
-    console: ConsoleWithUsers, site: Project
-) -> None:
-    settings = {"project_settings": lambda: [site], "trusted_proxies": frozenset({"127.0.0.1"})}
+def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: ConsoleWithUsers) -> None:
+    settings = {"project_settings": lambda: [OWN], "trusted_proxies": frozenset({"127.0.0.1"})}
     with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
         names = ("console.example.com", "amelia.sites.example", "edit.amelia.sites.example", "www.amelia-pottery.com")
         assert [page.get("/tls/ask", params={"domain": name}).status_code for name in names] == [200] * 4

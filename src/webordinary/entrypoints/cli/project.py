@@ -101,7 +101,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
     return [
         ("site", project.project_id),
         ("edit site", container.site_url(config, project.project_id, Stage.EDIT)),
-        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.link_domains)),
+        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.domains)),
         ("repository", project.repo),
         ("folder in it", project.folder or "-"),
         ("credential for it", credential),
@@ -115,8 +115,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("who publishes for editors", project.approver or "-"),
         ("dates in mails are of", project.time_zone or "UTC"),
         ("standing wishes", "; ".join(project.wishes) or "-"),
-        ("own domains", ", ".join(project.link_domains) or "-"),
-        ("own domains that do not lead here yet", ", ".join(project.waiting_domains) or "-"),
+        ("own domains", ", ".join(project.domains) or "-"),
         ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
         ("last build", project.build_problem.splitlines()[0] if project.build_problem else "in order"),
         ("password of the edit site", "yes" if project.edit_password else "no"),
@@ -251,7 +250,7 @@ def add_domain(parts: Commands) -> None:
 
 
 def change_domains(args: argparse.Namespace) -> int:
-    """Add, remove or check a domain; `add` says what to put into DNS. A check fails until it leads here."""
+    """Add, remove or check a domain; `add` says what to put into DNS."""
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
         if args.action == "remove":
@@ -262,9 +261,7 @@ def change_domains(args: argparse.Namespace) -> int:
         found = do(services, args.name, args.own_domain)
     plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": [*found.records]}
     missing = [] if found.points_here else found.records
-    _report(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
-    in_order = found.points_here or (args.action == "add" and found.possible)
-    return Exit.OK if in_order else Exit.FAILED
+    return _report(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
 
 
 def _report(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
