@@ -100,13 +100,6 @@ def test_an_undo_of_everything_takes_the_only_change_back_and_of_several_asks_wh
     assert changes(site) == set()
 
 
-def test_a_mail_too_short_for_a_language_is_answered_in_that_of_its_senders_mails(site: SiteHarness) -> None:
-    assert "Nothing is in work" in status_of(site)
-    site.mail("Bitte ändern Sie den Titel der Startseite in „Frühling“")
-    assert "Nichts ist in Arbeit" in status_of(site)
-    assert "Nothing is in work" in status_of(site, "What is the status?")
-
-
 def test_what_a_rollback_brought_back_is_undone_again(site: SiteHarness) -> None:
     _, two = two_changes(site)
     shown = site.shown()

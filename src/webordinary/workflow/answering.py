@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -73,8 +73,6 @@ Payload = dict[str, Any]
 _MAX_REASON = 1000
 _LOOKED_AT = 20
 """Jobs of a person, the newest, among which a mail settles those that were not understood."""
-_SITES_LOOKED_AT, _MAILS_LOOKED_AT = 3, 5
-"""Of a person, whose earlier mails tell the language of one that is too short to."""
 _STATUS_JOBS, _ANSWERED_WITHIN = 1_000, timedelta(days=14)
 """`status` reads this many settled jobs of a person, and lists questions of this age at most."""
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
@@ -390,7 +388,7 @@ class Answering:
         now, address, thread = self.now(), self.mail_deps.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
-            reply_to=reply_to, brand=self.brand, earlier=self._earlier_mails(mail),
+            reply_to=reply_to, brand=self.brand, earlier=self.mail_deps.answered_mails(mail),
         )  # fmt: skip
         with self.mail_deps.atomically():
             if thread_id and not self.renamed:
@@ -399,14 +397,6 @@ class Answering:
         if is_new:
             self.events.emit(Event(EventKind.REPLY_WRITTEN, email_id, data={"headline": answer.headline}))
         self.wake_outbox()
-
-    def _earlier_mails(self, mail: ParsedMail) -> Iterator[ParsedMail]:
-        """The mails of its conversation, then the newest of its sender; each is read when it is asked for."""
-        yield from self.mail_deps.answered_mails(mail)
-        for entry in self.mail_deps.entitlements(mail)[:_SITES_LOOKED_AT]:
-            for job in self.pool.jobs.settled_jobs(entry.key, _MAILS_LOOKED_AT):
-                if earlier := self.mail_deps.parsed_mails.load(job.email_id):
-                    yield earlier
 
     def _answer(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Answer:
         email_id, job_route = payload["emailId"], payload.get("job") or {}

@@ -186,7 +186,7 @@ def _text_of(path: Path) -> str:
 def language_of(mail: ParsedMail, known: Sequence[Catalogue], earlier: Iterable[ParsedMail] = ()) -> Catalogue | None:
     """The language that a mail is written in, None for English: by its common words, then by other mails.
 
-    `earlier` are those of its conversation and its sender, for a `Ja`; what it quotes goes last, as its sender may
+    `earlier` are those of its conversation, for a `Ja`; what it quotes goes last, as its sender may
     have written none of it. A word that languages share, as `Photo` or `en`, tells nothing alone.
     """
     perhaps = None
