@@ -431,7 +431,9 @@ class Answering:
         # Its date had come, or its agent ended with an undo.
         taken_back = job.result.due_at or job.result.undone
         command = Command.UNDO if taken_back else job.command
-        reader = sender_of(self.mail_deps.directory, job.key.project_id, mail.sender)
+        # Only lists of changes say who asked: a look-up for each reply is a call that is billed.
+        listed = job.result.published or job.result.waiting
+        reader = sender_of(self.mail_deps.directory, job.key.project_id, mail.sender) if listed else None
         answer = answers.answer_job(
             replace(mail, command=command), job.outcome, job.result, self._refused(job.email_id, mail),
             shows_cost=self.brand.shows_cost, role=role, reader=reader.key.user_id if reader else "",
