@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
-from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.dashboard.web import SiteNames, create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.model.console import ConsoleUser, Role, SecretKind
 from webordinary.model.projects import Project
@@ -331,6 +331,19 @@ def test_a_site_is_shown_under_its_own_domain(console: ConsoleWithUsers, tmp_pat
     with console.visitor(base_url="http://x:8081", project_settings=lambda: [OWN]) as page:
         assert "Pottery" in page.get("/", headers={"Host": "www.amelia-pottery.com"}).text
         assert page.get("/", headers={"Host": "amelia-pottery.com"}).status_code == 421
+
+
+def test_a_site_that_was_added_a_moment_ago_gets_its_certificate(
+    console: ConsoleWithUsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SiteNames, "UNKNOWN_SECONDS", 0.0)
+    known: list[Project] = []
+    settings = {"project_settings": lambda: list(known), "trusted_proxies": frozenset({"127.0.0.1"})}
+    with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
+        assert page.get("/tls/ask", params={"domain": "edit.amelia.sites.example"}).status_code == 404
+        known.append(OWN)
+        for name in ("edit.amelia.sites.example", "www.amelia-pottery.com"):
+            assert page.get("/tls/ask", params={"domain": name}).status_code == 200
 
 
 def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: ConsoleWithUsers) -> None:

@@ -27,7 +27,7 @@ from webordinary.entrypoints.dashboard.actions import MAIL_ACTIONS, SITE_ACTIONS
 from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages, Stream
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
-from webordinary.entrypoints.dashboard.sites import DashboardHost, Destination, Hosts, Sites, split_host
+from webordinary.entrypoints.dashboard.sites import DashboardHost, Destination, Hosts, SiteHost, Sites, split_host
 from webordinary.entrypoints.dashboard.write import WritePages
 from webordinary.entrypoints.http_server import HttpServer
 
@@ -185,9 +185,12 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
 
 
 class SiteNames:
-    """The host names that are ours, with the domains of customers; read again after FRESH_SECONDS."""
+    """The host names that are ours, with the domains of customers; read again after FRESH_SECONDS.
 
-    FRESH_SECONDS = 5.0
+    A name that is not known is looked up sooner: its site may be a second old. Strangers can cause so many looks only.
+    """
+
+    FRESH_SECONDS, UNKNOWN_SECONDS = 5.0, 0.2
 
     def __init__(self, dashboard: Dashboard, readers: Readers) -> None:
         self._d, self._look = dashboard, readers.look
@@ -198,31 +201,40 @@ class SiteNames:
 
     async def destination(self, host_header: str, local_port: int) -> Destination | None:
         """Where a request belongs; None for a name that is not ours."""
-        await self._refresh()
-        return self._hosts.destination(host_header, local_port, self._own_domains)
+        await self._refresh(self.FRESH_SECONDS)
+        found = self._hosts.destination(host_header, local_port, self._own_domains)
+        if found is None and await self._refresh(self.UNKNOWN_SECONDS):
+            found = self._hosts.destination(host_header, local_port, self._own_domains)
+        return found
 
     async def ask(self, request: Request) -> Response:
         """Whether a proxy may get a certificate for a name. Answers this machine and trusted proxies only."""
         forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
         if forwarded or not _is_neighbour(request.scope.get("peer", ""), self._d.trusted_proxies):
             raise HTTPException(404, "There is no such page.")
-        await self._refresh()
+        await self._refresh(self.FRESH_SECONDS)
         name = request.query_params.get("domain", "").lower()[:253]
-        site = self._hosts.site(name, self._own_domains)
-        is_ours = site is not None and site.project_id in self._projects
+        site, is_ours = self._site(name)
+        if not is_ours and await self._refresh(self.UNKNOWN_SECONDS):
+            site, is_ours = self._site(name)
         if site is not None and is_ours and site.stage.is_preview:  # a stranger can invent names of previews
             is_ours = await self._look(self._d.current_release, site.project_id, site.stage) is not None
         if name != self._d.page_host and not is_ours:
             raise HTTPException(404, "This name is not ours.")
         return PlainTextResponse("This name is ours.")
 
-    async def _refresh(self) -> None:
-        if time.monotonic() - self._read_at < self.FRESH_SECONDS:
-            return
+    def _site(self, name: str) -> tuple[SiteHost | None, bool]:
+        site = self._hosts.site(name, self._own_domains)
+        return site, site is not None and site.project_id in self._projects
+
+    async def _refresh(self, after_seconds: float) -> bool:
+        if time.monotonic() - self._read_at < after_seconds:
+            return False
         self._read_at = time.monotonic()
         projects = await self._look(self._d.project_settings)
         self._projects = frozenset(project.project_id for project in projects)
         self._own_domains = {domain: project.project_id for project in projects for domain in project.domains}
+        return True
 
 
 def _is_neighbour(peer: str, trusted: Collection[str]) -> bool:
